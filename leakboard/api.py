@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of
+from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of, teaches
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from leakboard.leaderboards.tables import Choice, Difference, Result
 
 
+@teaches(to="out", folder="out")
 def run(
     suite: str | Path | Mapping[str, Any] | Suite,
     out: str | Path | None = None,
@@ -146,6 +147,7 @@ def tune(
     return tuning
 
 
+@teaches(goal="hide", budget="max_cost", results="records")
 def choose(
     task: str = "sst2",
     hide: str = "inputs",

@@ -118,7 +118,7 @@ Budget = Annotated[
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder of the records (default: results/local/SUITE)."),
+    typer.Option("--out", "--to", help="Folder of the records (default: results/local/SUITE)."),
 ]
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from leakboard.bench.cli.app import Data, Device, Limit, app, console
+from leakboard.bench.cli.app import Budget, Data, Device, Limit, app, console
 from leakboard.bench.cli.completion import complete_attack, complete_defense
 from leakboard.bench.cli.output import (
+    All,
     Format,
     Quiet,
     json_parts,
@@ -63,11 +64,14 @@ def attack(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Write scores or guesses to this JSON file.")
+        Path | None,
+        typer.Option("--out", "--to", help="Write scores or guesses to this JSON file."),
     ] = None,
     data: Data = None,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of the attacks.", min=0)] = 0,
+    budget: Budget = 3.0,
+    everything: All = False,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
@@ -94,7 +98,7 @@ def attack(
         seed=seed,
         progress=progress_console(form, quiet) or False,
     )
-    show_attacked(found, form, out)
+    show_attacked(found, form, out, everything, budget, quiet)
     if any(leak.status not in ("ok", "skipped") for leak in found.leaks):
         raise typer.Exit(1)
 
@@ -108,14 +112,14 @@ def report(
             help="Records, the folder of a transcript (with --model and --truth), or a file of `attack --out`.",
         ),
     ],
-    to: Annotated[Path, typer.Option(help="The .html file to write.")] = Path("report.html"),
+    to: Annotated[Path, typer.Option("--to", "--out", help="The .html file to write.")] = Path(
+        "report.html"
+    ),
     task: Annotated[
         str | None,
         typer.Option(help="Compare defenses on this task (default: the one with most records)."),
     ] = None,
-    budget: Annotated[
-        float, typer.Option(help="Points of utility that protection may cost.")
-    ] = 3.0,
+    budget: Budget = 3.0,
     model: Annotated[
         str | None, typer.Option(help="For a transcript: the public model that was fine-tuned.")
     ] = None,

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from leakboard.bench.cli.app import Device, app
-from leakboard.bench.cli.output import Format, Quiet, progress_console, show_attacked
+from leakboard.bench.cli.app import Budget, Device, app
+from leakboard.bench.cli.output import All, Format, Quiet, progress_console, show_attacked
 
 
 @app.command()
@@ -60,10 +60,13 @@ def audit(
     max_length: Annotated[
         int, typer.Option(help="Largest number of tokens of a text; longer ones are cut.")
     ] = 512,
+    budget: Budget = 3.0,
+    everything: All = False,
     form: Format = "table",
     quiet: Quiet = False,
     out: Annotated[
-        Path | None, typer.Option(help="Write the results to this JSON file, for `report`.")
+        Path | None,
+        typer.Option("--out", "--to", help="Write the results to this JSON file, for `report`."),
     ] = None,
     device: Device = "auto",
     seed: Annotated[int, typer.Option(help="Seed of sampled continuations.", min=0)] = 0,
@@ -97,4 +100,4 @@ def audit(
         seed=seed,
         progress=progress_console(form, quiet) or False,
     )
-    show_attacked(found, form, out)
+    show_attacked(found, form, out, everything, budget, quiet)

@@ -15,14 +15,17 @@ from rich.table import Table
 from rich.text import Text
 
 from leakboard.bench.backbones import EMBEDDED, PACKAGED, is_on_this_machine
-from leakboard.bench.contracts import LeakboardError, Record, did_you_mean
-from leakboard.bench.methods import Method, registry
+from leakboard.bench.contracts import Goal, LeakboardError, Record, did_you_mean
+from leakboard.bench.methods import Attack, Method, registry
 from leakboard.bench.records import Corrupt, Store
 from leakboard.bench.running import Plan, PlannedCell, missing_pairings, plan_notes, task_notes
 from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 from leakboard.leaderboards.findings import power_notes
+from leakboard.leaderboards.tables import GOAL_WORDS, goal_of, goals_of
 
+FIRST = 10
+"""Number of cells without `--all`."""
 FAMILIES = (
     "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "
     "(Pythia), Llama, Mistral, Qwen 2/3, Gemma 3 (text), Phi-3, OLMo 2 or Falcon in safetensors"
@@ -73,18 +76,19 @@ def catalogue() -> dict[str, dict[str, str]]:
 
 
 def names() -> Iterator[RenderableType]:
-    """All names by kind, and the commands that describe them."""
+    """The commands that describe each kind, and all names."""
+    yield Text(
+        "One line for each: leakboard list defenses. All attacks on labels: leakboard list attacks label. All details: "
+        "leakboard list attacks eia-nn."
+    )
     table = _table("kind", "names")
     for kind, texts in catalogue().items():
         table.add_row(f"{kind} ({len(texts)})", ", ".join(texts))
     yield table
-    yield Text(
-        "leakboard list defenses: one line for each; leakboard list attacks label: all details of label attacks"
-    )
 
 
 def entries(kind: str, text: str | None = None) -> dict[str, str]:
-    """Descriptions of the entries of a kind whose name contains the text, or else their description.
+    """Descriptions of the entries of a kind: of a goal, or those whose name or else description contains the text.
 
     Raises:
         LeakboardError: the kind is unknown, or no entry contains the text.
@@ -93,6 +97,8 @@ def entries(kind: str, text: str | None = None) -> dict[str, str]:
     if kind not in kinds:
         raise LeakboardError(f"list: no kind '{kind}'. {did_you_mean(kind, kinds)}")
     every, wanted = kinds[kind], (text or "").lower()
+    if found := _of_goal(kind, wanted):
+        return {name: every[name] for name in found}
     names = [name for name in every if wanted in name.lower()]
     names = names or [name for name, about in every.items() if wanted in about.lower()]
     if not names:
@@ -102,16 +108,40 @@ def entries(kind: str, text: str | None = None) -> dict[str, str]:
     return {name: every[name] for name in names}
 
 
-def kind_table(kind: str, text: str | None = None) -> Table:
-    """One line for each entry of a kind; with `text`, all details of `entries`."""
+def by_goal(kind: str) -> dict[Goal, list[str]]:
+    """Names of the defenses that are made for each goal, or of the attacks on it; empty for other kinds."""
+    known: Mapping[str, type[Method]] = {}
+    if kind in ("attacks", "defenses"):
+        known = registry.attacks() if kind == "attacks" else registry.defenses()
+    goals = {
+        name: method.threat.goals if issubclass(method, Attack) else goals_of(name)
+        for name, method in known.items()
+    }
+    return {goal: own for goal in GOAL_WORDS if (own := [n for n in goals if goal in goals[n]])}
+
+
+def _of_goal(kind: str, word: str) -> list[str]:
+    """Names for a goal by any of its names; none if the word names something else."""
+    try:
+        return by_goal(kind).get(goal_of(word), [])
+    except LeakboardError:
+        return []
+
+
+def kind_parts(kind: str, text: str | None = None) -> Iterator[RenderableType]:
+    """One line for each entry of a kind, or of a goal; with another text, all details of `entries`."""
     shown = entries(kind, text)
-    if text is not None:
-        return _cards(shown)
+    if text is not None and not _of_goal(kind, text.lower()):
+        yield _cards(shown)
+        return
+    if text is None:
+        for goal, own in by_goal(kind).items():
+            yield Text(f"{GOAL_WORDS[goal]}: {', '.join(own)}")
+    yield Text(f"All details: leakboard list {kind} {next(iter(shown))}", "dim")
     table = _table("name", "")
-    table.columns[0].min_width = max(map(len, shown))
     for name, about in shown.items():
-        table.add_row(name, Text(about.split("\n")[0], no_wrap=True, overflow="ellipsis"))
-    return table
+        table.add_row(name, Text(about.split("\n")[0]))
+    yield table
 
 
 def models() -> list[dict[str, str | bool | int | None]]:
@@ -139,28 +169,46 @@ def model_table() -> Table:
     return table
 
 
-def plan(planned: Plan, store: Store, like: Sequence[Record] = ()) -> Iterator[RenderableType]:
-    """`plan_content` for a terminal."""
+def plan(
+    planned: Plan,
+    store: Store,
+    like: Sequence[Record] = (),
+    everything: bool = False,
+    why: bool = False,
+) -> Iterator[RenderableType]:
+    """`plan_content` for a terminal: the counts and notes, and the first cells.
+
+    Args:
+        everything: show all cells.
+        why: show the reasons why pairs are skipped.
+    """
     content = plan_content(planned, store, like)
+    cells = content["cells"]
+    counts = ", ".join(f"{n} {kind}" for kind, n in content["counts"].items())
+    yield Text(f"{len(cells)} cells: {counts}; records in {store.folder}")
+    if content["duration"]:
+        yield Text(content["duration"])
+    yield from map(Text, content["notes"])
+    yield Text(f"attacks: {', '.join(content['attacks']) or 'none'}")
     table = _table(
         *("task", "model", "seed", "defense", "attacks", "state"),
         title=f"Plan of {planned.suite.name}",
     )
-    for cell in content["cells"]:
+    for cell in cells if everything else cells[:FIRST]:
         row = {**cell, "model": f"{cell['model']}, cut {cell['cut']}"}
         names = ("task", "model", "seed", "defense", "attacks", "state")
         style = "" if cell["kind"] == "to run" else "dim"
         table.add_row(*(Text(str(row[name])) for name in names), style=style)
     yield table
-    yield Text(f"attacks: {', '.join(content['attacks']) or 'none'}")
-    yield from map(Text, content["notes"])
-    for one in content["skipped"]:
+    if len(cells) > FIRST and not everything:
+        yield Text(f"{len(cells) - FIRST} more cells with --all", "dim")
+    for one in content["skipped"] if why else ():
         attacked, defenses = ", ".join(one["attacks"]), ", ".join(one["defenses"])
         yield Text(f"skipped: {attacked} on {defenses}: {one['reason']}", "dim")
-    counts = ", ".join(f"{n} {kind}" for kind, n in content["counts"].items())
-    yield Text(f"{len(content['cells'])} cells: {counts}; records in {store.folder}")
-    if content["duration"]:
-        yield Text(content["duration"])
+    if content["skipped"] and not why:
+        yield Text(
+            "Some pairs of a defense and an attack are skipped; --why says which, and why", "dim"
+        )
 
 
 def plan_content(planned: Plan, store: Store, like: Sequence[Record] = ()) -> dict[str, Any]:

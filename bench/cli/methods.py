@@ -50,6 +50,7 @@ Where = Annotated[
     Path | None,
     typer.Option(
         "--to",
+        "--out",
         help="Write both files to this folder (default: the working folder; in the checkout of "
         "leakboard defenses/ or attacks/, and tests/).",
     ),

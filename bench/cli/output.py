@@ -57,16 +57,25 @@ def lines_console(form: str) -> Console:
     return complaints if form == "json" else console
 
 
-def show_attacked(result: Attacked, form: str, out: Path | None) -> None:
-    """Prints what attacks found, and writes it to a file if one is named."""
-    if form == "json":
-        print(result.to_json())
-    else:
-        for part in result.tables():
-            console.print(part)
+def show_attacked(
+    result: Attacked, form: str, out: Path | None, everything: bool, budget: float, quiet: bool
+) -> None:
+    """Prints what attacks found, and the answer at the end; writes it to a file if one is named."""
     if out is not None:
         result.write(out)
         lines_console(form).print(f"written to {out}", highlight=False)
+    if form == "json":
+        print(result.to_json())
+        return
+    for part in result.tables(everything):
+        console.print(part)
+    with waiting("comparing defenses in the published records", form, quiet):
+        lines = result.answer(budget)
+    for line in lines:
+        console.print(line, highlight=False, markup=False)
+
+
+All = Annotated[bool, typer.Option("--all", help="Show all rows, not the ten that matter most.")]
 
 
 def waiting(what: str, form: str = "table", quiet: bool = False) -> AbstractContextManager[object]:

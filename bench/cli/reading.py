@@ -18,7 +18,7 @@ from leakboard.bench.cli.app import (
     console,
     results_of,
 )
-from leakboard.bench.cli.output import Format, Quiet, print_json, waiting
+from leakboard.bench.cli.output import All, Format, Quiet, print_json, waiting
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 
 if TYPE_CHECKING:
@@ -36,42 +36,51 @@ def show(
     ] = False,
     everything: Annotated[
         bool,
-        typer.Option("--all", help="With --attacks: show the baselines that read nothing, too."),
+        typer.Option(
+            "--all",
+            help="Show all results, not the ten that matter most; with --attacks also those that read nothing.",
+        ),
     ] = False,
     attack: Annotated[str, AttackOption] = "strongest",
     form: Format = "table",
 ) -> None:
-    """Show the records of a suite: per setting its utility and cost, and per goal its leakage.
+    """Show the records of a suite: its leakage by goal, its costs, and the utilities of trials.
 
     Examples: leakboard show smoke
 
     leakboard show smoke --attacks
     """
     from leakboard.leaderboards.tables import results_under
-    from leakboard.leaderboards.terminal import attacks_tables, results_tables
+    from leakboard.leaderboards.terminal import attacks_tables, digest_parts, results_tables
 
     results = results_of(source)
-    if form == "json" and (attacks or everything):
+    if form == "json" and attacks:
         frame = results.frame()
         read = everything | (frame["channel"] != "") | (frame["status"] != "ok")
         print_json(frame[read].to_dict("records"))
     elif form == "json":
         print_json(results_under(results.table, attack).frame().to_dict("records"))
-    elif attacks or everything:
+    elif attacks:
         _print(attacks_tables(results.table, results.frame(), everything))
     else:
-        _print(results_tables(results_under(results.table, attack), results.frame()))
+        parts = results_tables if everything else digest_parts
+        _print(parts(results_under(results.table, attack), results.frame()))
 
 
 @app.command()
 def export(
     source: Source,
-    file: Annotated[Path, typer.Argument(help="Ends in .csv, .parquet or .json.")],
+    file: Annotated[
+        Path | None, typer.Argument(help="Ends in .csv, .parquet or .json; or use --out.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "--to", help="The same file.")] = None,
 ) -> None:
     """Write the records of a suite as one table, with one row per cell and attack.
 
     `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
     """
+    if (file := file or out) is None:
+        raise LeakboardError("name a file that ends in .csv, .parquet or .json")
     results = results_of(source)
     results.export(file)
     console.print(f"{len(results.frame())} rows in {file}")
@@ -144,6 +153,7 @@ def board(
     papers: Annotated[
         bool, typer.Option("--papers", help="Instead: what papers print, and our measurements.")
     ] = False,
+    everything: All = False,
     form: Format = "table",
 ) -> None:
     """Rank the defenses made against each goal by what they leak within a budget.
@@ -153,7 +163,7 @@ def board(
     leakboard board sap-figure2 --goal inputs --budget 5
     """
     from leakboard.leaderboards.tables import check_budget, goal_of, rankings, results_under
-    from leakboard.leaderboards.terminal import ABOUT, board_table, papers_tables
+    from leakboard.leaderboards.terminal import ABOUT, board_table, overview, papers_tables
 
     only = None if goal is None else goal_of(goal, "--goal")
     check_budget(budget)
@@ -181,6 +191,8 @@ def board(
         )
     if form == "json":
         print_json([_ranking(one) for one in shown])
+    elif len(shown) > 1 and not everything:
+        _print(overview(shown))
     else:
         _print([*map(board_table, shown), ABOUT])
 
@@ -201,8 +213,9 @@ def choose(
             help="Suites that were run, or folders of records (default: the published ones).",
         ),
     ] = None,
+    goal: Annotated[str | None, Goals] = None,
     budget: Budget = 3.0,
-    model: Annotated[str | None, typer.Option(help="Only this model.")] = None,
+    model: Annotated[str | None, typer.Option("--model", help="Only this model.")] = None,
     form: Format = "table",
 ) -> None:
     """Choose the setting that leaks least within a budget, and show its evidence.
@@ -213,7 +226,9 @@ def choose(
     """
     from leakboard.leaderboards.tables import choose as chosen
 
-    found = chosen(results_of(*(sources or ())).table, task, hide, budget, model)
+    if goal is not None and hide != "inputs":
+        hide, sources = goal, [hide, *(sources or ())]  # HIDE is then the first of the records
+    found = chosen(results_of(*(sources or ())).table, task, goal or hide, budget, model)
     if form == "json":
         setting, nearest = (one and one.row() for one in (found.setting, found.nearest))
         print_json(

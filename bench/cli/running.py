@@ -9,6 +9,7 @@ import typer
 
 from leakboard.bench.cli.app import (
     PUBLISHED,
+    Budget,
     Data,
     Device,
     Evaluate,
@@ -25,6 +26,7 @@ from leakboard.bench.cli.app import (
 )
 from leakboard.bench.cli.completion import complete_kind, complete_suite
 from leakboard.bench.cli.output import (
+    All,
     Format,
     Quiet,
     print_json,
@@ -47,11 +49,13 @@ def list_(
     ] = None,
     text: Annotated[
         str | None,
-        typer.Argument(metavar="TEXT", help="Part of a name or of a description."),
+        typer.Argument(
+            metavar="TEXT", help="A goal such as label, or part of a name or of a description."
+        ),
     ] = None,
     form: Format = "table",
 ) -> None:
-    """List defenses, attacks, tasks, models and suites; with TEXT, all details of the entries that contain it.
+    """List defenses, attacks, tasks, models and suites; with TEXT, those of a goal, or all details of what contains it.
 
     Examples: leakboard list
 
@@ -64,7 +68,7 @@ def list_(
     if form == "json":
         print_json(listing.catalogue() if kind is None else listing.entries(kind, text))
         return
-    for part in listing.names() if kind is None else [listing.kind_table(kind, text)]:
+    for part in listing.names() if kind is None else listing.kind_parts(kind, text):
         console.print(part)
 
 
@@ -114,10 +118,14 @@ def plan(
             help="Folders of earlier records, beside those of the suite's own (default: the published ones).",
         ),
     ] = None,
+    everything: All = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show why pairs of a defense and an attack are skipped.")
+    ] = False,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
-    """Show the cells of a suite, which are done, why pairs are skipped, and how long the run will take.
+    """Show the cells of a suite, which are done, and how long the run will take.
 
     Examples: leakboard plan smoke
 
@@ -176,7 +184,7 @@ def plan(
     if form == "json":
         print_json(listing.plan_content(planned, store, earlier))
         return
-    for part in listing.plan(planned, store, earlier):
+    for part in listing.plan(planned, store, earlier, everything, why):
         console.print(part)
 
 
@@ -240,6 +248,7 @@ def run(
             help="Log settings, curves and artefacts of each cell to MLflow (or set MLFLOW_TRACKING_URI).",
         ),
     ] = None,
+    budget: Budget = 3.0,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
@@ -297,7 +306,11 @@ def run(
         log_to=log_to,
     )
     print_summary(
-        results.records, results.folders[0], "" if out else str(suite), ending(results.table), form
+        results.records,
+        results.folders[0],
+        "" if out else str(suite),
+        ending(results.table, budget),
+        form,
     )
 
 

@@ -32,7 +32,7 @@ def submit(
         typer.Argument(metavar="SUITE|DIR...", help="Suites that were run, or folders of records."),
     ],
     to: Annotated[
-        Path | None, typer.Option("--to", help="The file to write (default: METHOD.zip).")
+        Path | None, typer.Option("--to", "--out", help="The file to write (default: METHOD.zip).")
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="Name of the submitted method (default: the suite).")

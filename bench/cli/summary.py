@@ -40,8 +40,6 @@ def print_summary(
         f"in {folder}",
         highlight=False,
     )
-    for line in shown:
-        console.print(line, highlight=False, markup=False)
     where = name or folder
     console.print(
         f"table: leakboard show {where}   picture: leakboard plot {where}", highlight=False
@@ -52,6 +50,8 @@ def print_summary(
     for leak in broken:
         head = f"{leak.attack.name}: {leak.status}"
         console.print(styled(f"[yellow]{escaped(head)}[/] {escaped(leak.reason)}"))
+    for line in shown:
+        console.print(line, highlight=False, markup=False)
     if bad or broken:
         raise typer.Exit(1)
 

@@ -30,6 +30,7 @@ from .computing import quietly as quietly
 from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
+from .errors import teaches as teaches
 from .outside import Refused as Refused
 from .outside import parsed as parsed
 from .outside import path_of as path_of

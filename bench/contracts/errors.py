@@ -1,7 +1,12 @@
 """Errors that a user can act on. The command line prints their message and exits with code 2."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class LeakboardError(Exception):
@@ -16,6 +21,21 @@ class MissingExtra(LeakboardError):
         super().__init__(
             f"{what} is not installed. It comes with the extra '{extra}': pip install 'leakboard[{extra}]'"
         )
+
+
+def teaches(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Answers arguments by which a function is often called with the name that they have; `goal="hide"`."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def checked(*args: P.args, **given: P.kwargs) -> R:
+            for wrong in names.keys() & given.keys():
+                raise LeakboardError(f"{wrong}: the argument is called {names[wrong]}")
+            return function(*args, **given)
+
+        return checked
+
+    return decorate
 
 
 MOST_NAMES = 1000

@@ -1,9 +1,8 @@
-"""Results of attacks on an external transcript: tables for a terminal, JSON for a file."""
+"""Results of attacks on an external transcript, as JSON for a file, and the table of its messages."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -12,12 +11,9 @@ from typing import Any, Self
 import numpy as np
 from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
-from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from leakboard.bench.contracts import (
-    Estimate,
     Guess,
     Leak,
     LeakboardError,
@@ -47,44 +43,6 @@ class Audit:
     cut_short: str = ""
     summary: list[str] = field(default_factory=list)
     strongest: dict[str, Any] | None = None
-
-    def tables(self) -> Iterator[RenderableType]:
-        """The scores, highest advantage first, and the reasons why other attacks have none."""
-        if self.cut_short:
-            yield Text(
-                f"The recording ended early ({self.cut_short}): the transcript holds only the beginning of "
-                "the training.",
-                style="yellow",
-            )
-        for sentence in self.summary:
-            yield Text(f"- {sentence}")
-        scored = [leak for leak in self.leaks if leak.success is not None]
-        if scored:
-            table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-            for name in ("attack", "goal", "view", "reads", "metric"):
-                table.add_column(name, overflow="fold")
-            for name in ("success", "chance"):
-                table.add_column(name, justify="right", no_wrap=True)
-            for leak in sorted(scored, key=lambda leak: -(leak.advantage or 0)):
-                table.add_row(*_row(leak))
-            yield table
-            yield Text(
-                "Success is from 0 to 1 (exposure in bits), with its 95 % interval. An attack at chance level is no "
-                "evidence of privacy by itself: attack the same training without protection, and check that it works there.",
-                style="dim",
-            )
-        for line in dict.fromkeys(
-            f"{attack}: {guess.goal} of {guess.split}: {len(guess.values)} guesses about "
-            f"{len(guess.rows)} examples"
-            for attack, guess in self.guesses
-        ):
-            yield Text(line)
-        for line in dict.fromkeys(
-            f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}"
-            for leak in self.leaks
-            if leak.status != "ok"
-        ):
-            yield Text(line, style="dim" if line.startswith("skipped") else "yellow")
 
     @classmethod
     def read(cls, file: Path) -> Self:
@@ -153,18 +111,6 @@ def messages_table(manifest: Manifest) -> Table:
         size = sum(prod(sent.shape) * BYTES.get(sent.dtype, 8) for sent in each) / 1e6
         table.add_row(channel, sender, str(rounds), str(width), f"{size:.1f}")
     return table
-
-
-def _row(leak: Leak) -> list[str]:
-    assert leak.success is not None
-    what = " ".join(filter(None, [leak.view, leak.attribute]))
-    channel = leak.channel or "nothing"
-    return [leak.attack.name, leak.goal, what, channel, leak.metric, *_format_success(leak.success)]
-
-
-def _format_success(success: Estimate) -> list[str]:
-    interval = f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]"
-    return [interval, f"{success.chance:.3f}"]
 
 
 def _as_json(guess: Guess) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isfinite, prod
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, TunedOn, plain
@@ -26,6 +27,8 @@ COMBINE = "combine"
 """Key of a list of defenses that protect one fine-tuning together."""
 MOST_SETTINGS = 1000
 """Maximum number of settings of all methods in a list; the grid of a paper has hundreds."""
+FILE = re.compile(r"\.py(:\w+)?$")
+"""End of the name of a method in a Python file."""
 Kind = Literal["attack", "defense"]
 M = TypeVar("M", bound=Method)
 
@@ -81,10 +84,22 @@ def _cheap() -> list[str]:
     return [name for name, attack in registry.attacks().items() if not attack.costly]
 
 
-def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tuple[Any, ...]:
-    """The attacks or rows of a list, with grids unfolded; errors are added to the reader."""
-    known: Mapping[str, type[Method]]
-    known = registry.attacks() if kind == "attack" else registry.defenses()
+def parse_methods(
+    page: SuiteReader, kind: Kind, entries: Sequence[Any], folder: Path = Path()
+) -> tuple[Any, ...]:
+    """The attacks or rows of a list, with grids unfolded; errors are added to the reader.
+
+    Args:
+        folder: place to which relative paths of Python files refer.
+    """
+    known: dict[str, type[Method]]
+    known = dict(registry.attacks() if kind == "attack" else registry.defenses())
+    for name, place in _files(kind, entries).items():
+        try:
+            known[name] = registry.load_method(str(folder / Path(name).expanduser()))
+        except LeakboardError as error:
+            page.complain(place, str(error))
+            return ()
     base: type[Method] = Attack if kind == "attack" else Defense
     found: list[Method] = []
     rows: list[SuiteRow] = []
@@ -115,6 +130,16 @@ def parse_methods(page: SuiteReader, kind: Kind, entries: Sequence[Any]) -> tupl
             if isinstance(method, Defense):
                 rows.append(SuiteRow(defense=method, train=train, trials=trials, tuned_on=tuned_on))
     return tuple(rows if kind == "defense" else found)
+
+
+def _files(kind: Kind, entries: Sequence[Any]) -> dict[str, Loc]:
+    """Python files among the names of a list, with their first position."""
+    found: dict[str, Loc] = {}
+    for i, entry in enumerate(entries):
+        for name in _names(entry):
+            if isinstance(name, str) and FILE.search(name):
+                found.setdefault(name, (f"{kind}s", i))
+    return found
 
 
 def _split_row(kind: Kind, entry: Any) -> tuple[Any, Mapping[str, Any]]:
@@ -204,6 +229,8 @@ def _methods(
             cls = known.get(name) or registry.combination(str(name), known)
             if name is None:
                 pass  # the reader has the error
+            elif cls is not None and not issubclass(cls, base):
+                page.complain(loc, f"expected one {kind}, but {name} holds {cls.__name__}")
             elif cls is not None:
                 yield from _grid(page, cls, params, (*loc, name))
             else:

@@ -266,11 +266,11 @@ def load_suite(given: str | Path | Mapping[str, Any] | Suite) -> Suite:
 
 def _build(page: SuiteReader, given: dict[str, Any], base: Path) -> Suite:
     given["attacks"] = parse_methods(
-        page, "attack", expand_all(_as_list(given.get("attacks", ALL)))
+        page, "attack", expand_all(_as_list(given.get("attacks", ALL))), base
     )
     if "defenses" in given:
         defenses = _as_list(given["defenses"])
-        given["defenses"] = parse_methods(page, "defense", defenses)
+        given["defenses"] = parse_methods(page, "defense", defenses, base)
         if not defenses:
             page.complain(("defenses",), "must be a list with at least one entry, got []")
     suite = page.built(Suite, given)

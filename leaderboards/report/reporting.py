@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench import __version__
-from leakboard.bench.contracts import Channel, LeakboardError, did_you_mean, path_of
+from leakboard.bench.contracts import Channel, LeakboardError, did_you_mean, path_of, teaches
 from leakboard.bench.exchange import MANIFEST
 from leakboard.bench.records import replacing
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
@@ -28,6 +28,7 @@ FIRST = "sst2"
 """The task of most published records."""
 
 
+@teaches(out="to", budget="max_cost")
 def report(
     source: Results | Attacked | str | Path,
     to: str | Path = "report.html",

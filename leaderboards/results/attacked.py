@@ -10,6 +10,9 @@ from leakboard.bench.contracts import Guess, Leak
 from leakboard.bench.external import Audit
 from leakboard.bench.methods import Attack
 from leakboard.bench.records import leaks_frame
+from leakboard.leaderboards.results.answering import answer
+from leakboard.leaderboards.tables import BUDGET
+from leakboard.leaderboards.terminal import attacked_parts, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,9 +83,21 @@ class Attacked:
         first = first.assign(is_clear=first["advantage_low"] > 0)
         return first[[*columns, *numbers]].reset_index(drop=True)
 
-    def tables(self) -> Iterator[RenderableType]:
-        """Tables for a terminal: scores by decreasing advantage, and reasons for missing ones."""
-        return self._audit.tables()
+    def tables(self, everything: bool = True) -> Iterator[RenderableType]:
+        """Parts for a terminal: the strongest attack of each goal, the others, and reasons for missing scores.
+
+        Args:
+            everything: False for ten scores, and the number of the others.
+        """
+        return printable(attacked_parts(self._audit, everything))
+
+    def answer(self, max_cost: float = BUDGET) -> list[str]:
+        """Three lines: what is read, what helps within the budget by the published records, and how sure that is.
+
+        Args:
+            max_cost: largest cost of protection in points of utility.
+        """
+        return answer(self._audit, max_cost)
 
     def to_json(self) -> str:
         """Everything as one line of JSON, as `write` writes it."""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import track
 
 from leakboard.bench.backbones import device_of, load_backbone
-from leakboard.bench.contracts import LeakboardError, Progress, path_of
+from leakboard.bench.contracts import LeakboardError, Progress, path_of, teaches
 from leakboard.bench.external import Request, attack_folder
 from leakboard.bench.running import progress_console
 from leakboard.leaderboards.results.attacked import Attacked
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@teaches(attack="attacks", attribute="attributes", labels="truth")
 def attack(
     folder: str | Path,
     model: str | Path,

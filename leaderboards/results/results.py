@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError, teaches
 from leakboard.bench.records import DataVersion, export
 from leakboard.leaderboards.results.best import Best
 from leakboard.leaderboards.tables import STRONGEST, RecordSet
@@ -74,6 +74,7 @@ class Results(RecordSet):
         export(self._table, Path(path))
         return Path(path)
 
+    @teaches(to="out")
     def plot(
         self,
         kind: str = "tradeoff",

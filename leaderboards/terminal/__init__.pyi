@@ -1,9 +1,16 @@
+from .attacked import attacked_parts as attacked_parts
 from .boards import ABOUT as ABOUT
 from .boards import board_table as board_table
+from .boards import overview as overview
 from .boards import papers_tables as papers_tables
 from .changes import changes_tables as changes_tables
+from .ending import HELPS as HELPS
+from .ending import READ as READ
+from .ending import SURE as SURE
 from .ending import ending as ending
+from .ending import helps as helps
 from .findings import findings_text as findings_text
 from .layout import printable as printable
 from .results import attacks_tables as attacks_tables
+from .results import digest_parts as digest_parts
 from .results import results_tables as results_tables

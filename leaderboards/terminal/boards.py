@@ -34,6 +34,16 @@ COLUMNS = (
     Column("also gives away", optional=True, help="Leakage of other goals at the same setting"),
     Column("strongest attack", optional=True),
 )
+OVERVIEW = (
+    Column("hides"),
+    Column("task"),
+    Column("best defense"),
+    Column("leakage", align="right"),
+    Column("points lost", align="right"),
+    Column("halving costs", optional=True),
+)
+FIRST = 10
+"""Number of boards without `--all`."""
 ABOUT = (
     "Leakage is the share of what attacks read without the defense that they still read with it, with its 95 % "
     "interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
@@ -41,6 +51,31 @@ ABOUT = (
 """Explanation of the numbers of boards."""
 WORDS = ("task", "defense", "setting", "measured on")
 """Columns without numbers of the papers' tables."""
+
+
+def overview(found: Sequence[Ranking]) -> Iterator[Table | str]:
+    """The first boards in one line each, those with a defense that helps before all others."""
+    budget, unit = found[0].budget, found[0].unit
+    ordered = sorted(found, key=lambda one: not one.within)
+    rows: list[Sequence[Cell | str] | str] = []
+    for one in ordered[:FIRST]:
+        best = one.within[0] if one.within else None
+        halving = [e for e in [*one.within, *one.ineffective, *one.over] if e.halving.setting]
+        least = min(halving, key=lambda entry: entry.halving.value.value, default=None)
+        rows.append(
+            [
+                one.words,
+                f"{one.task} · {one.model}",
+                "none" if best is None else best.setting.name,
+                "–" if best is None else leakage_cell(best.leakage),
+                "–" if best is None else format_interval(best.setting.cost, 1),
+                "–"
+                if least is None or least.halving.setting is None
+                else f"{format_number(least.halving.value.value, 1)} ({least.halving.setting.name})",
+            ]
+        )
+    yield Table(f"Best defense for at most {budget:g} {unit}", OVERVIEW, rows)
+    yield f"{len(rows)} of {count(len(found), 'board')}. One of them: --goal and --task; all: --all"
 
 
 def board_table(ranking: Ranking) -> Table:

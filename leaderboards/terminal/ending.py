@@ -1,27 +1,109 @@
-"""Summary of a run in a few lines."""
+"""Answer of a run, an attack or an audit in three lines: what is read, what helps within a budget, how sure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from leakboard.leaderboards.tables import BUDGET, GOAL_WORDS, Result, choose, count, curves
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    HALF,
+    Choice,
+    Result,
+    choose,
+    count,
+    curves,
+    format_interval,
+    format_number,
+    format_percent,
+)
 
 MOST = 4
-"""Lines; the boards have the rest."""
+"""Pairs of a goal and a task in one line; the boards have the rest."""
+READ, HELPS, SURE = "What is read:", "What helps:", "How sure:"
+"""First words of the lines, which are the same after each command."""
 
 
 def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
-    """For each task and goal for which a defense is made: the best setting within the budget, or why there is none."""
+    """Three lines on the goals for which a defense of the table is made; none if there is no such goal."""
     rows = list(table)
-    questions = {
+    asked = questions(rows)
+    if not asked:
+        return []
+    shown = asked[:MOST]
+    more = [f"and {count(len(asked) - MOST, 'more goal')}"] if len(asked) > MOST else []
+    several = len({task for _, task in shown}) > 1
+    read, sure = [], []
+    for goal, task in shown:
+        twin = _undefended(rows, goal, task)
+        name = _name(goal, task, several)
+        if twin is None:
+            read.append(f"{name}: not measured without a defense")
+        elif not twin.is_certified:
+            read.append(f"{name}: not certified")
+        else:
+            read.append(
+                f"{name}: {twin.metric} {format_interval(twin.success)} (guessing {format_number(twin.baseline)}; {twin.attack})"
+            )
+            sure.append(twin.setting.conditions)
+    return [
+        f"{READ} without a defense, {'; '.join(read + more)}.",
+        helps(rows, shown, budget),
+        f"{SURE} {_sureness(sure)}",
+    ]
+
+
+def questions(rows: Sequence[Result]) -> list[tuple[Goal, str]]:
+    """Goals and tasks for which a defense in the rows is made."""
+    made = {
         (curve.goal, curve.task): None
         for curve in curves(rows)
         if curve.results[0].is_made_for_goal
     }
     order = list(GOAL_WORDS)
-    lines = [
-        str(choose(rows, task, GOAL_WORDS[goal], budget))
-        for goal, task in sorted(questions, key=lambda one: order.index(one[0]))
+    return sorted(made, key=lambda one: (order.index(one[0]), one[1]))
+
+
+def helps(rows: Sequence[Result], asked: Sequence[tuple[Goal, str]], budget: float = BUDGET) -> str:
+    """The line on what helps within the budget."""
+    several = len({task for _, task in asked}) > 1
+    found = [
+        f"{_name(goal, task, several)}: {_choice(choose(rows, task, GOAL_WORDS[goal], budget))}"
+        for goal, task in asked
     ]
-    more = len(lines) - MOST
-    return lines[:MOST] + ([f"and {count(more, 'more line')} of this kind"] if more > 0 else [])
+    return f"{HELPS} within {budget:g} points, {'; '.join(found)}."
+
+
+def _choice(choice: Choice) -> str:
+    one = choice.setting or choice.nearest
+    if one is None:
+        return "no setting is known to help"
+    leakage = choice.leakage.value if choice.setting else one.leakage.value
+    cost = f"for {format_interval(one.cost, 1)} {one.setting.unit}"
+    if choice.setting is None:
+        return f"nothing (the cheapest that helps: {one.name}, {format_percent(leakage)} {cost})"
+    if leakage > HALF:
+        return f"nothing halves it (least: {one.name}, {format_percent(leakage)} {cost})"
+    return f"{one.name} leaves {format_percent(leakage)} {cost}"
+
+
+def _sureness(conditions: Sequence[str]) -> str:
+    if not conditions:
+        return "no attack is shown to work, so nothing is known."
+    first = conditions[0] or "one setting"
+    words = (
+        f"{first}; intervals cover 95 %." if len(set(conditions)) == 1 else f"{first}, at least."
+    )
+    return f"{words} A success of an attack is a fact; a failure is no proof of privacy."
+
+
+def _undefended(rows: Iterable[Result], goal: Goal, task: str) -> Result | None:
+    own = [r for r in rows if r.setting.undefended and (r.goal, r.setting.task) == (goal, task)]
+    return max(
+        own, key=lambda r: (r.is_certified, len(r.success_by_seed), r.advantage.value), default=None
+    )
+
+
+def _name(goal: Goal, task: str, several: bool) -> str:
+    return f"{GOAL_WORDS[goal]} of {task}" if several else GOAL_WORDS[goal]

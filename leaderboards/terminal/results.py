@@ -17,6 +17,8 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     Setting,
+    count,
+    display_name,
     format_interval,
     format_number,
     format_parameters,
@@ -56,7 +58,101 @@ EVERY = (
     Column("metric", optional=True),
     Column("flags", optional=True),
 )
+DIGEST = (
+    Column("goal"),
+    Column("setting"),
+    Column("leakage", align="right"),
+    Column("points lost", align="right"),
+    Column("strongest attack", optional=True),
+)
+UTILITIES = (
+    Column("setting"),
+    Column("utility", align="right"),
+    Column("seeds", align="right"),
+    Column("measure", optional=True),
+)
+FIRST, FEW = 10, 3
+"""Numbers of results and of failures without `--all`."""
 Place = tuple[str, str, int]
+
+
+def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | str]:
+    """The ten results that matter most and the number of the others; all results if there are no more.
+
+    For each goal and task for which a defense is made, they are no protection, and the settings that leak least.
+    Records without attacks, such as trials, are shown by their utility.
+    """
+    if not len(table):
+        yield from _utilities_parts(table, frame)
+        return
+    shown = _first_results(table)
+    if len(table) <= FIRST:
+        yield from results_tables(table, frame)
+        return
+    tasks = len({one.setting.task for one in table}) > 1
+    rows: list[Sequence[Cell | str] | str] = [
+        [
+            _goal(one.goal.value) + (f" of {one.setting.task}" if tasks else ""),
+            "No protection" if one.defense == "none" else one.name,
+            leakage_cell(one.leakage),
+            format_interval(one.cost, 1) if one.has_cost else "–",
+            f"{one.attack}: {one.metric} {format_number(one.success.value)}, guessing {format_number(one.baseline)}",
+        ]
+        for one in shown
+    ]
+    yield Table("No protection, and the settings that leak least", DIGEST, rows)
+    bad = list(failures(frame))
+    yield from bad[:FEW]
+    more = f" and {count(len(bad) - FEW, 'more failure')}" if len(bad) > FEW else ""
+    yield (
+        f"{len(table) - len(shown)} more results{more} with --all; every attack with --attacks; ranked within a budget: "
+        "leakboard board"
+    )
+
+
+def _first_results(table: ResultsTable) -> list[Result]:
+    """No protection and then the least leakage, of each goal and task in turn."""
+    by: dict[tuple[object, ...], list[Result]] = {}
+    order = list(GOAL_WORDS)
+    for one in sorted(table, key=lambda one: order.index(one.goal)):
+        by.setdefault((one.goal, one.setting.task), []).append(one)
+    made = {place: own for place, own in by.items() if any(one.is_made_for_goal for one in own)}
+    columns = []
+    for own in (made or by).values():
+        own = [one for one in own if one.is_made_for_goal or one.defense == "none" or not made]
+        columns.append(sorted(own, key=lambda one: (one.defense != "none", *_rank(one))))
+    share = max(FIRST // max(len(columns), 1), 2)
+    return [one for own in columns for one in own[:share]][:FIRST]
+
+
+def _rank(one: Result) -> tuple[bool, float]:
+    return one.leakage.is_missing, one.leakage.value if not one.leakage.is_missing else 0.0
+
+
+def _utilities_parts(
+    table: ResultsTable, frame: pd.DataFrame, everything: bool = False
+) -> Iterator[Table | str]:
+    """Settings by utility, the best of each defense before all others."""
+    settings = [one for group in table.groups for one in group.settings]
+    settings.sort(key=lambda one: (one.utility.is_missing, -one.utility.value))
+    names = dict.fromkeys(one.defense for one in settings)
+    best = [next(one for one in settings if one.defense == name) for name in names]
+    ordered = [*best, *(one for one in settings if one not in best)]
+    shown = ordered if everything else ordered[:FIRST]
+    rows: list[Sequence[Cell | str] | str] = [
+        [
+            display_name(one.defense) + ("" if one.label == one.defense else f", {one.label}"),
+            format_interval(one.utility),
+            str(len(one.seeds)),
+            f"{one.first.utility_metric or 'utility'} on {one.task}",
+        ]
+        for one in shown
+    ]
+    if rows:
+        yield Table("Settings by utility; no attack ran", UTILITIES, rows)
+    yield from failures(frame)
+    if len(ordered) > len(shown):
+        yield f"{len(ordered) - len(shown)} more settings with --all"
 
 
 def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | str]:
@@ -65,6 +161,9 @@ def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table |
     Args:
         frame: frame of the same records, for failures and skipped methods.
     """
+    if not len(table):
+        yield from _utilities_parts(table, frame, everything=True)
+        return
     results: dict[int, list[Result]] = {}
     for one in table:
         results.setdefault(id(one.setting), []).append(one)

@@ -38,12 +38,12 @@ def shown(*parts, width=100):
 
 
 def planned(store, *defenses, **fields):
-    return shown(*listing.plan(make(*defenses, **fields), store), width=160)
+    return shown(*listing.plan(make(*defenses, **fields), store, (), True, True), width=160)
 
 
 @pytest.fixture(scope="module")
 def listed():
-    return {kind: listing.kind_table(kind, "") for kind in listing.catalogue()}
+    return {kind: list(listing.kind_parts(kind, "")) for kind in listing.catalogue()}
 
 
 def words(text):
@@ -51,7 +51,7 @@ def words(text):
 
 
 def test_list_shows_every_defense_with_what_it_sends_its_parameters_and_its_source(listed):
-    text = shown(listed["defenses"])
+    text = shown(*listed["defenses"])
     for name, cls in registry.defenses().items():
         assert f" {name} " in text
         assert f"sends: {', '.join(sorted(cls.emits))}" in text
@@ -62,7 +62,7 @@ def test_list_shows_every_defense_with_what_it_sends_its_parameters_and_its_sour
 
 
 def test_list_shows_every_attack_with_its_threat_model(listed):
-    text = shown(listed["attacks"])
+    text = shown(*listed["attacks"])
     for name, cls in registry.attacks().items():
         assert f" {name} " in text
         assert f"guesses: {', '.join(sorted(cls.threat.goals))}" in text
@@ -72,7 +72,7 @@ def test_list_shows_every_attack_with_its_threat_model(listed):
 
 
 def test_list_shows_every_task_model_and_suite(listed):
-    tasks, models, suites = (shown(listed[kind]) for kind in ("tasks", "models", "suites"))
+    tasks, models, suites = (shown(*listed[kind]) for kind in ("tasks", "models", "suites"))
     for task in task_listing():
         assert task.name in tasks
         assert task.description in tasks
@@ -96,7 +96,7 @@ def test_list_shows_the_first_sentence_of_a_docstring_and_brackets_as_they_are(m
 
     known = {**registry.defenses(), "odd": Odd}
     monkeypatch.setattr(registry, "defenses", lambda: known)
-    text = shown(listing.kind_table("defenses", "odd"))
+    text = shown(*listing.kind_parts("defenses", "odd"))
     assert "odd Reads E[i] (i.e. a row) of [bold]. sends:" in text
     assert "source: A [red] paper" in text
 
@@ -114,27 +114,40 @@ def test_without_a_kind_all_names_are_shown_on_one_page():
 def test_a_kind_is_a_line_for_each_name():
     for kind, names in listing.catalogue().items():
         console = Console(width=80, file=io.StringIO())
-        console.print(listing.kind_table(kind))
-        lines = [line.split(" ")[1] for line in console.file.getvalue().splitlines()[2:]]
-        assert lines == [name.split(" ")[0] for name in names]
-        assert len(lines) < 60
+        console.print(*listing.kind_parts(kind), sep="\n")
+        text = console.file.getvalue()
+        below = text[text.index("───") :].splitlines()[1:]
+        first = [line.split(" ")[1] for line in below if line.startswith(" ") and line[1] != " "]
+        assert first == [name.split(" ")[0] for name in names]
+        assert "…" not in text
 
 
 def test_a_text_shows_all_about_those_that_hold_it_and_nothing_else():
-    text = shown(listing.kind_table("attacks", "Token"))
+    text = shown(*listing.kind_parts("attacks", "Token"))
     assert "token-gradient" in text
     assert "reads: activations or gradients or logit-gradients" in text
     assert "eia-nn" not in text  # it says the word, and has another name
-    assert " crt " in shown(listing.kind_table("defenses", "confidential language"))
+    assert " crt " in shown(*listing.kind_parts("defenses", "confidential language"))
+
+
+def test_a_goal_lists_all_attacks_on_it_and_all_defenses_made_for_it():
+    text = shown(*listing.kind_parts("attacks", "labels"))
+    for name, cls in registry.attacks().items():
+        assert (f" {name} " in text) == ("label" in cls.threat.goals)
+    assert "All details: leakboard list attacks" in text
+    assert "p3eft" in listing.entries("defenses", "label")
+    first = shown(*listing.kind_parts("attacks"))
+    assert first.startswith("inputs: ")
+    assert "attributes: aia-finetune, aia-mlp, aia-public, prior" in first
 
 
 def test_an_unknown_kind_or_text_is_told_with_the_nearest():
     with pytest.raises(LeakboardError, match=r"no kind 'defences'. Did you mean 'defenses'"):
-        listing.kind_table("defences")
+        list(listing.kind_parts("defences"))
     with pytest.raises(
         LeakboardError, match=r"no entry contains 'sap-ctl'. Did you mean 'sap-cti'"
     ):
-        listing.kind_table("defenses", "sap-ctl")
+        list(listing.kind_parts("defenses", "sap-ctl"))
 
 
 # Plan
@@ -154,6 +167,17 @@ def test_plan_says_how_long_by_records_of_such_cells(tmp_path):
     (other,) = make(SAP(eta=50), seeds=(1,)).cells
     assert listing.duration([other], slow).startswith("about 4 min")
     assert "min in one" not in planned(store, NoDefense())  # nothing is left to run
+
+
+def test_plan_begins_with_its_counts_and_says_how_to_see_the_rest(tmp_path):
+    made = make(NoDefense(), SAP(eta=50), seeds=tuple(range(6)), attacks=(LogitGradient(),))
+    first, *parts = listing.plan(made, Store(tmp_path))
+    assert str(first).startswith("12 cells: 0 done, 0 skipped, 12 to run")
+    text = shown(*parts, width=160)
+    assert text.count("tiny-bert, cut 0") == 10
+    assert "2 more cells with --all" in text
+    assert "skipped:" not in text
+    assert "--why says which" in text
 
 
 def test_plan_shows_each_cell_with_its_axes_and_the_parameters_that_were_set(tmp_path):

@@ -25,7 +25,7 @@ def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
     told = out[out.rindex("kept") :]
     assert "5 cells of 4 defenses and 1 seed in results/local/quick" in " ".join(told.split())
     assert "table: leakboard show quick.yaml   picture: leakboard plot quick.yaml" in told
-    assert "Inputs of reviews, at most 3 points: " in " ".join(told.split())
+    assert "What helps: within 3 points, inputs: " in " ".join(told.split())
     assert {path: path.stat().st_mtime_ns for path in records.glob("*.json")} == before
 
 

@@ -11,7 +11,6 @@ from rich.console import Console
 from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.contracts.record import Estimate, Leak
 from leakboard.bench.contracts.threat import Channel, Goal
-from leakboard.bench.external.outcome import Audit
 from leakboard.bench.external.recorder import Recorder
 from leakboard.bench.external.sentences import attack_sentences, joined, recording_sentences
 
@@ -79,17 +78,6 @@ def test_an_attribute_is_named_and_nothing_scored_says_nothing():
         "a and b",
         "a, b and c",
     ]
-
-
-def test_the_sentences_stand_above_the_table():
-    shown = io.StringIO()
-    console = Console(file=shown, width=300)
-    for part in Audit([READ], summary=attack_sentences([READ])).tables():
-        console.print(part)
-    text = shown.getvalue()
-    assert (
-        text.index("can read your texts") < text.index("Next: hide") < text.index("token accuracy")
-    )
 
 
 def recorded(out):

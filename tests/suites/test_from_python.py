@@ -153,3 +153,40 @@ def test_a_dict_without_a_name_or_task_says_so():
         LeakboardError, match="suite: missing key 'name'\nsuite: missing key 'task'"
     ):
         load_suite({"defenses": ["none"]})
+
+
+METHOD = '''
+from typing import ClassVar
+from pydantic import Field
+from leakboard.bench.methods.method import Source
+from leakboard.defenses.none import NoDefense
+
+class Mine(NoDefense):
+    """A defense."""
+    name: ClassVar[str] = "mine"
+    source: ClassVar[Source] = Source("here", "this file")
+    scale: float = Field(1.0, ge=0)
+'''
+
+
+def test_a_suite_names_a_defense_by_its_file(tmp_path):
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "my_defense.py").write_text(METHOD)
+    suite = (
+        "name: mine\ntask: reviews\ndefenses:\n- none\n- methods/my_defense.py: {scale: [1, 2]}\n"
+    )
+    (tmp_path / "my.yaml").write_text(suite + "- {methods/my_defense.py:Mine: {scale: 3}}\n")
+    with pytest.raises(LeakboardError, match="another defense is named 'mine'"):
+        load_suite(tmp_path / "my.yaml")  # one file by two names
+    (tmp_path / "my.yaml").write_text(suite)
+    rows = load_suite(tmp_path / "my.yaml").defenses
+    assert list(map(str, rows)) == ["none", "mine scale=1", "mine scale=2"]
+    absolute = str(tmp_path / "methods" / "my_defense.py")
+    assert str(load_suite(LEAST | {"defenses": [absolute]}).defenses[0]) == "mine"
+
+
+def test_a_file_that_holds_no_such_method_is_a_mistake_of_the_suite(tmp_path):
+    (tmp_path / "my_defense.py").write_text(METHOD)
+    assert "my_other.py: no such Python file" in mistakes(defenses=["my_other.py"])[0]
+    told = mistakes(attacks=[str(tmp_path / "my_defense.py")])[0]
+    assert "expected one attack, but" in told
