@@ -47,7 +47,9 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
         for attack, guess in audit.guesses
     )
     missing = [leak for leak in audit.leaks if leak.status != "ok"]
-    shown_reasons = missing if everything else [m for m in missing if m.status != "skipped"]
+    shown_reasons = (
+        missing if everything or not scored else [m for m in missing if m.status != "skipped"]
+    )
     yield from dict.fromkeys(
         f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}" for leak in shown_reasons
     )
