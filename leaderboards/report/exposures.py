@@ -109,33 +109,38 @@ class Exposure:
 def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
     """Exposures by goal and attribute, from the baseline `none` if it was run, else that with most seeds."""
     best: dict[tuple[Goal, str], Result] = {}
-    for one in rows:
-        if one.setting.undefended:
-            aim = one.goal, one.attribute
-            if aim not in best or _weight(one) > _weight(best[aim]):
-                best[aim] = one
+    for result in rows:
+        if result.setting.undefended:
+            aim = result.goal, result.attribute
+            if aim not in best or _weight(result) > _weight(best[aim]):
+                best[aim] = result
     return _in_order(
         [
             Exposure(
-                goal=one.goal,
-                attribute=one.attribute,
-                attack=one.attack,
-                channel=one.channel,
-                metric=one.metric,
-                success=one.success,
-                baseline=one.baseline,
-                advantage=one.advantage.value,
-                is_shown=one.is_certified,
-                n=one.n,
-                seeds=len(one.success_by_seed),
+                goal=result.goal,
+                attribute=result.attribute,
+                attack=result.attack,
+                channel=result.channel,
+                metric=result.metric,
+                success=result.success,
+                baseline=result.baseline,
+                advantage=result.advantage.value,
+                is_shown=result.is_certified,
+                n=result.n,
+                seeds=len(result.success_by_seed),
             )
-            for one in best.values()
+            for result in best.values()
         ]
     )
 
 
-def _weight(one: Result) -> tuple[bool, bool, int, float]:
-    return one.defense == "none", one.is_certified, len(one.success_by_seed), one.advantage.value
+def _weight(result: Result) -> tuple[bool, bool, int, float]:
+    return (
+        result.defense == "none",
+        result.is_certified,
+        len(result.success_by_seed),
+        result.advantage.value,
+    )
 
 
 def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:

@@ -266,24 +266,23 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
 
 
 def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
-    def counts(candidate: Candidate) -> bool:
+    def is_counted(candidate: Candidate) -> bool:
         if attacks is None:
             return True
         return attacks(candidate) if callable(attacks) else candidate[0] in attacks
 
-    found: dict[Aim, dict[int, Any]] = {}
+    chosen: dict[Aim, Strongest | None] = {}
     for aim, by_seed in setting.readings.items():
-        for seed, own in by_seed.items():
-            found.setdefault(aim, {})[seed] = {c: one for c, one in own.items() if counts(c)}
+        counted = {
+            seed: {
+                candidate: readings[candidate] for candidate in readings if is_counted(candidate)
+            }
+            for seed, readings in by_seed.items()
+        }
+        chosen[aim] = strongest(counted)
     order = list(Goal)
-    chosen = {aim: strongest(by_seed) for aim, by_seed in found.items()}
-    return {
-        aim: one
-        for aim, one in sorted(
-            chosen.items(), key=lambda item: (order.index(item[0][0]), item[0][1])
-        )
-        if one is not None
-    }
+    aims = sorted(chosen, key=lambda aim: (order.index(aim[0]), aim[1]))
+    return {aim: attack for aim in aims if (attack := chosen[aim]) is not None}
 
 
 def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twins) -> Result:
@@ -302,7 +301,7 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
         leakage_by_seed=share.by_seed,
         certification=share.certification,
         success=mine.success,
-        success_by_seed={seed: one.success.value for seed, one in mine.by_seed.items()},
+        success_by_seed={seed: reading.success.value for seed, reading in mine.by_seed.items()},
         advantage=mine.advantage,
         metric=leading.metric,
         chance=mine.mean("chance"),
@@ -313,7 +312,7 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
         attack=mine.attack,
         attack_version=leading.version,
         channel=leading.candidate[2],
-        n=min(one.n for one in mine.by_seed.values()),
+        n=min(reading.n for reading in mine.by_seed.values()),
         twin_keys=keys,
     )
 
