@@ -93,24 +93,24 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
     for leak, params in named:
         attack = leak.attack.name, params
         newest[attack] = max(newest.get(attack, leak.attack.version), leak.attack.version)
-    found: dict[Aim, dict[Candidate, Reading]] = {}
+    by_aim: dict[Aim, dict[Candidate, Reading]] = {}
     seen: dict[tuple[object, ...], Leak] = {}
     for leak, params in named:
         if leak.status != "ok" or leak.success is None or leak.channel is None:
             continue
         if leak.attack.version < newest[leak.attack.name, params]:
             continue
-        own = found.setdefault((leak.goal, leak.attribute or ""), {})
+        candidates = by_aim.setdefault((leak.goal, leak.attribute or ""), {})
         what = (leak.attack.name, params, leak.channel, leak.goal, leak.attribute)
         first = seen.setdefault(what, leak)
         if first is leak:
-            for one in _moments(leak, params):
-                own[one.candidate] = one
+            for reading in _moments(leak, params):
+                candidates[reading.candidate] = reading
         elif first.curve and leak.view == "last":
             # A fixed moment, which has raw guesses and a floor.
-            own.update({one.candidate: one for one in _moments(leak, params)})
-            _share_floor(own, first, leak, params)
-    return {aim: own for aim, own in found.items() if own}
+            candidates.update({reading.candidate: reading for reading in _moments(leak, params)})
+            _share_floor(candidates, first, leak, params)
+    return {aim: candidates for aim, candidates in by_aim.items() if candidates}
 
 
 def _moments(leak: Leak, params: str) -> Iterable[Reading]:
@@ -119,9 +119,9 @@ def _moments(leak: Leak, params: str) -> Iterable[Reading]:
     points = [(_moment(point.step, last), point.success) for point in leak.curve]
     whole = MOMENTS if leak.view in ("worst", "last") else -1
     for moment, success in points or [(whole, leak.success)]:
-        one = _reading(leak, params, moment, success, None if points else leak)
-        if one is not None:
-            yield one
+        reading = _reading(leak, params, moment, success, None if points else leak)
+        if reading is not None:
+            yield reading
 
 
 def _moment(step: int, last: int) -> int:
@@ -150,7 +150,9 @@ def _reading(
     )
 
 
-def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params: str) -> None:
+def _share_floor(
+    candidates: dict[Candidate, Reading], curve: Leak, last: Leak, params: str
+) -> None:
     """Gives all moments of a curve the floor of the last one.
 
     The floor of a curve is that of its worst moment, a maximum over many, which is no baseline for a single moment.
@@ -159,9 +161,9 @@ def _share_floor(own: dict[Candidate, Reading], curve: Leak, last: Leak, params:
     end = max(point.step for point in curve.curve)
     for point in curve.curve:
         where = (curve.attack.name, params, str(curve.channel), _moment(point.step, end))
-        if where in own:
-            one = own[where]
-            own[where] = replace(one, baseline=max(one.chance, floor))
+        if where in candidates:
+            reading = candidates[where]
+            candidates[where] = replace(reading, baseline=max(reading.chance, floor))
 
 
 def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
@@ -171,36 +173,38 @@ def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
     the other, both ways, without moments that have no raw guesses.
     """
     seeds = sorted(by_seed)
-    found: dict[int, Reading] = {}
+    chosen: dict[int, Reading] = {}
     advantages: dict[Candidate, dict[int, float]] = {}
     for seed in seeds:
-        for candidate, one in by_seed[seed].items():
-            advantages.setdefault(candidate, {})[seed] = one.advantage
+        for candidate, reading in by_seed[seed].items():
+            advantages.setdefault(candidate, {})[seed] = reading.advantage
     for seed in seeds:
-        own = by_seed[seed]
-        exact = [one for one in own.values() if one.is_exact]
+        candidates = by_seed[seed]
+        exact = [reading for reading in candidates.values() if reading.is_exact]
         if exact:
-            found[seed] = max(exact, key=lambda one: one.n)
+            chosen[seed] = max(exact, key=lambda reading: reading.n)
             continue
         best, most = None, -1e9
-        for candidate in own:
+        for candidate in candidates:
             others = [a for s, a in advantages[candidate].items() if s != seed]
             mean = fsum(others) / len(others) if others else -1e9
             if mean > most:
                 best, most = candidate, mean
-        found[seed] = _by_halves(own) if best is None else own[best]
-    return found
+        chosen[seed] = _by_halves(candidates) if best is None else candidates[best]
+    return chosen
 
 
-def _by_halves(own: Readings) -> Reading:
+def _by_halves(candidates: Readings) -> Reading:
     """Mean of two readings, each chosen on one half of the units and reported on the other.
 
     The interval is that of all units if both halves choose the same attack, else that of two independent halves.
     """
-    kept = {c: one for c, one in own.items() if one.leak is not None}
-    split = {c: s for c, one in kept.items() if one.leak and (s := half_successes(one.leak))}
+    kept = {c: reading for c, reading in candidates.items() if reading.leak is not None}
+    split = {
+        c: s for c, reading in kept.items() if reading.leak and (s := half_successes(reading.leak))
+    }
     if not split:
-        return max((kept or own).values(), key=lambda one: one.advantage)
+        return max((kept or candidates).values(), key=lambda reading: reading.advantage)
     chosen = [max(split, key=lambda c: kept[c].scale(split[c][half])) for half in (0, 1)]
     if chosen[0] == chosen[1]:
         return kept[chosen[0]]
@@ -223,36 +227,38 @@ class Strongest:
 
     @cached_property
     def advantage(self) -> Interval:
-        values = [one.advantage for one in self.by_seed.values()]
+        values = [reading.advantage for reading in self.by_seed.values()]
         return mean_interval(values, next(iter(self.by_seed.values())).advantage_interval)
 
     @cached_property
     def success(self) -> Interval:
-        values = [one.success.value for one in self.by_seed.values()]
+        values = [reading.success.value for reading in self.by_seed.values()]
         return mean_interval(values, next(iter(self.by_seed.values())).success)
 
     @property
     def is_exact(self) -> bool:
-        return all(one.is_exact for one in self.by_seed.values())
+        return all(reading.is_exact for reading in self.by_seed.values())
 
     def mean(self, name: Literal["chance", "baseline", "ceiling"]) -> float:
-        return fmean(getattr(one, name) for one in self.by_seed.values())
+        return fmean(getattr(reading, name) for reading in self.by_seed.values())
 
     @property
     def attack(self) -> str:
         """The attack chosen for most seeds; the first of equal ones."""
-        names = [one.candidate[0] for one in self.by_seed.values()]
+        names = [reading.candidate[0] for reading in self.by_seed.values()]
         return max(dict.fromkeys(names), key=names.count)
 
     @property
     def leading(self) -> Reading:
         """A reading of that attack."""
-        return next(one for one in self.by_seed.values() if one.candidate[0] == self.attack)
+        return next(
+            reading for reading in self.by_seed.values() if reading.candidate[0] == self.attack
+        )
 
 
 def strongest(by_seed: Mapping[int, Readings]) -> Strongest | None:
     """The cross-fitted strongest attack on a setting; None if no attack reads anything."""
-    whole = {seed: own for seed, own in by_seed.items() if own}
+    whole = {seed: candidates for seed, candidates in by_seed.items() if candidates}
     return Strongest(cross_fitted(whole)) if whole else None
 
 
@@ -282,7 +288,7 @@ def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
         return Leakage(Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT)
     else:
         return Leakage(MISSING, {}, NOT_CERTIFIED)
-    by_seed = {seed: one.advantage / whole for seed, one in mine.by_seed.items()}
+    by_seed = {seed: reading.advantage / whole for seed, reading in mine.by_seed.items()}
     value = fmean(by_seed.values())
     common = sorted(mine.by_seed.keys() & twin.by_seed.keys())
     if len(common) > 1 and len(common) == len(by_seed):
