@@ -75,7 +75,7 @@ def power_tables(content: dict[str, Any]) -> Iterator[RenderableType]:
         needed = "> 1000" if row["needed"] is None else str(row["needed"])
         hours = "–" if row["hours"] is None else f"{row['hours']:.1f}"
         cells = [row["comparison"], str(row["pilot_seeds"]), row["difference"]]
-        cells += [format_number(row["sd"]), f"{row['matters']:g}{row['unit']}", *excluded]
+        cells += [format_number(row["sd"]), row["matters_in_words"], *excluded]
         table.add_row(*map(Text, (*cells, format_number(row["power"]), needed, hours)))
     yield table
     yield from map(Text, content["notes"])
@@ -91,7 +91,8 @@ def _row(one: Comparison, seeds: int) -> dict[str, Any]:
         "difference": format_interval(one.gap),
         "sd": one.spread,
         "matters": one.matters,
-        "unit": one.unit,
+        "unit": one.unit.strip(),
+        "matters_in_words": one.least,
         "excluded": {str(n): one.excluded(n) for n in SEEDS},
         "power": one.power(seeds),
         "needed": needed,

@@ -6,6 +6,7 @@
 
 `findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
 a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
+`<!-- power: claims -->` and `<!-- power: own -->` have the seeds that claims, costs and leakages need.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from pathlib import Path
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.findings.answers import least_cost_of_halving
 from leakboard.leaderboards.findings.finding import Finding, task_name
+from leakboard.leaderboards.findings.planning import power_table
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
+from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
@@ -35,7 +38,7 @@ from leakboard.leaderboards.tables import (
     printed_claims,
 )
 
-KINDS = ("findings", "claims", "papers")
+KINDS = ("findings", "claims", "papers", "power")
 BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 ABOUT = ("task", "model", "metric")
 """Names of filters of a block of findings."""
@@ -45,7 +48,8 @@ MOST = 3
 HELP = (
     "sentences are written between a line '<!-- findings: elsewhere -->' and a line '<!-- /findings -->', "
     "claims between '<!-- claims: SAP -->' and '<!-- /claims -->', papers' tables between "
-    "'<!-- papers: SAP \"Table 3\" -->' and '<!-- /papers -->'"
+    "'<!-- papers: SAP \"Table 3\" -->' and '<!-- /papers -->', seeds that are needed between '<!-- power: claims -->' "
+    "and '<!-- /power -->'"
 )
 Writer = Callable[[str], str]
 
@@ -91,6 +95,7 @@ class Writers(dict[str, Writer]):
             findings=lambda words: _findings(words, found, records.table.reproduced),
             claims=lambda words: claims_table(words, verdicts),
             papers=lambda words: papers(words, records),
+            power=lambda words: power_table(words, records.table, verdicts),
         )
 
 
@@ -210,9 +215,3 @@ def papers(words: str, found: RecordSet) -> str:
             + "\n"
         )
     return "\n".join(parts)
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -43,6 +43,7 @@ class Comparison:
 
     Attributes:
         kind: 'cost', 'leakage' or 'claim'.
+        subject: id of the claim, word of the goal, or 'utility'.
         gap: its mean over the pilot's seeds, with the 95 % interval.
         spread: standard deviation of the paired differences over these seeds.
         matters: smallest difference that matters, or the margin of a claim of equality.
@@ -53,6 +54,7 @@ class Comparison:
     """
 
     kind: str
+    subject: str
     name: str
     unit: str
     gap: Interval
@@ -63,6 +65,12 @@ class Comparison:
     is_equality: bool = False
     tests: int = 1
     example_share: float = nan
+
+    @property
+    def least(self) -> str:
+        """What matters, in words: '1 point'."""
+        unit = self.unit.removesuffix("s") if self.matters == 1 else self.unit
+        return f"{self.matters:g}{unit}"
 
     def excluded(self, seeds: int) -> float:
         """Smallest difference that so many seeds exclude at 95 % if their mean is 0."""
@@ -83,6 +91,10 @@ class Comparison:
             middle = (low + high) // 2
             low, high = (low, middle) if self.power(middle) >= wanted else (middle + 1, high)
         return low
+
+    @property
+    def task(self) -> str:
+        return self.settings[0].task
 
     @property
     def seconds(self) -> float:
@@ -169,6 +181,7 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
             units = {"utility": " points", "exposure": " bits"}
             yield Comparison(
                 kind="claim",
+                subject=claim.id,
                 name=f"{claim.id}: {one.a.name} and {one.b.name}, {one.a.setting.task}",
                 unit=units.get(claim.metric, ""),
                 gap=one.mean,
@@ -193,6 +206,7 @@ def _costs(table: ResultsTable) -> Iterator[Comparison]:
             if len(cost.by_seed) > 1:
                 yield Comparison(
                     kind="cost",
+                    subject="utility",
                     name=f"{setting.name}, {setting.task}",
                     unit=" points",
                     gap=cost.points,
@@ -210,6 +224,7 @@ def _leakages(table: ResultsTable) -> Iterator[Comparison]:
             values = list(row.leakage_by_seed.values())
             yield Comparison(
                 kind="leakage",
+                subject=GOAL_WORDS[row.goal],
                 name=f"{row.setting.name}, {GOAL_WORDS[row.goal]}, {row.setting.task}",
                 unit="",
                 gap=mean_interval(values),

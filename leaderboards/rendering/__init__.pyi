@@ -20,4 +20,5 @@ from .table import Column as Column
 from .table import Table as Table
 from .table import in_unit as in_unit
 from .table import leakage_cell as leakage_cell
+from .table import markdown as markdown
 from .terminal import terminal_table as terminal_table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -95,3 +95,9 @@ def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = 
         return Cell(missing, tone="muted", link=link)
     shown = leakage.clipped()
     return Cell(format_percent_interval(leakage), bar=shown, link=link, sort=shown.value)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -52,7 +52,7 @@ def test_the_table_shows_what_seeds_exclude_and_what_they_would_need(leakboard, 
     cost = next(
         one for one in json.loads(out)["comparisons"] if one["comparison"].startswith("cost")
     )
-    assert (cost["pilot_seeds"], cost["matters"], cost["unit"]) == (3, 1.0, " points")
+    assert (cost["pilot_seeds"], cost["matters"], cost["unit"]) == (3, 1.0, "points")
     assert cost["power"] < 0.5
     assert cost["needed"] > 3
     assert cost["excluded"]["3"] > cost["excluded"]["5"] > cost["excluded"]["10"]
