@@ -3,13 +3,13 @@
 from math import sqrt
 
 import pytest
+from leakboard.leaderboards.tables.power import power
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.findings.planning import power_table
 from leakboard.leaderboards.tables import claim_verdicts, results_table
 from leakboard.leaderboards.tables.claims import PrintedClaim
-from leakboard.leaderboards.tables.power import power
 
 CLAIM = {
     "id": "sap-is-free",
