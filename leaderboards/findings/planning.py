@@ -9,12 +9,11 @@ from math import inf, sqrt
 from statistics import median
 
 from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.findings.power import Comparison, comparisons
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
     ClaimVerdict,
-    Comparison,
     ResultsTable,
-    comparisons,
     format_number,
     printed_claims,
 )

@@ -3,11 +3,11 @@
 from math import sqrt
 
 import pytest
-from leakboard.leaderboards.tables.power import power
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.findings.planning import power_table
+from leakboard.leaderboards.findings.power import power
 from leakboard.leaderboards.tables import claim_verdicts, results_table
 from leakboard.leaderboards.tables.claims import PrintedClaim
 
