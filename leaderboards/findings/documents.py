@@ -6,7 +6,7 @@
 
 `findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
 a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
-`<!-- power: claims -->` and `<!-- power: own -->` have the seeds that claims, costs and leakages need.
+`<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims, costs and leakages need.
 """
 
 from __future__ import annotations

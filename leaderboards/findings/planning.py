@@ -18,22 +18,22 @@ from leakboard.leaderboards.tables import (
     printed_claims,
 )
 
-CLAIMS, OWN = "claims", "own"
-DECIDED = ("replicated", "contradicted")
+CLAIMS, BOARD = "claims", "board"
+ANSWERED = ("replicated", "contradicted")
 POWERFUL = 0.5
 
 
 def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
-    """`claims`: what each printed claim needs; `own`: what costs and leakages need, by task.
+    """`claims`: what each printed claim needs; `board`: what costs and leakages need, by task.
 
     Raises:
         LeakboardError: another word.
     """
     if words == CLAIMS:
         return _claims(comparisons(table, printed_claims()), verdicts)
-    if words == OWN:
-        return _own(comparisons(table, []))
-    raise LeakboardError(f"power: unknown '{words}'; expected '{CLAIMS}' or '{OWN}'")
+    if words == BOARD:
+        return _by_task(comparisons(table, []))
+    raise LeakboardError(f"power: unknown '{words}'; expected '{CLAIMS}' or '{BOARD}'")
 
 
 def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> str:
@@ -44,7 +44,7 @@ def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> st
     rows = []
     for verdict in verdicts:
         pairs = by_claim.get(verdict.claim.id, [])
-        if verdict.answer in DECIDED:
+        if verdict.answer in ANSWERED:
             continue
         if not pairs:
             rows.append([verdict.claim.id, verdict.answer, *["–"] * 8])
@@ -68,12 +68,12 @@ def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> st
             ]
         )
     answers: list[str] = [one.answer for one in verdicts]
-    counts = ", ".join(f"{answers.count(word)} {word}" for word in DECIDED)
+    counts = ", ".join(f"{answers.count(word)} {word}" for word in ANSWERED)
     head = (
         *("claim", "verdict", "pairs", "matters", "sd", "seeds", "excluded"),
         *("needed", "cells", "hours"),
     )
-    decided = sum(answer in DECIDED for answer in answers)
+    decided = sum(answer in ANSWERED for answer in answers)
     return (
         f"{decided} of {len(answers)} claims are decided ({counts}). These are open:\n\n"
         f"{markdown(head, rows)}\n"
@@ -86,7 +86,7 @@ def _pooled(pairs: Sequence[Comparison]) -> float:
     return sqrt(sum((one.seeds - 1) * one.spread**2 for one in pairs) / freedom)
 
 
-def _own(found: Iterable[Comparison]) -> str:
+def _by_task(found: Iterable[Comparison]) -> str:
     def place(one: Comparison) -> tuple[str, str, str]:
         return one.kind, one.subject, one.task
 

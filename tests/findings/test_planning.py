@@ -64,10 +64,10 @@ def test_the_spread_is_pooled_over_pairs_so_that_luck_in_one_does_not_plan(table
 
 
 def test_costs_and_leakages_are_summed_up_by_task(table):
-    cost = next(row for row in rows(power_table("own", *table)) if row["measure"] == "cost")
+    cost = next(row for row in rows(power_table("board", *table)) if row["measure"] == "cost")
     assert (cost["task"], cost["settings"], cost["power ≥ 0.5"]) == ("reviews", "2", "1 of 2")
 
 
 def test_another_block_is_refused(table):
-    with pytest.raises(LeakboardError, match="expected 'claims' or 'own'"):
+    with pytest.raises(LeakboardError, match="expected 'claims' or 'board'"):
         power_table("all", *table)
