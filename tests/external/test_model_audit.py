@@ -104,9 +104,8 @@ def test_the_shell_shows_what_an_adapter_gives_away_and_what_its_base_does_not(
 ):
     out = tmp_path / "audit.json"
     code, shown, error = leakboard(
-        *words(
-            files, "trained", "--base", files["base"], "--secrets", files["secrets"], "--out", out
-        )
+        *words(files, "trained", "--base", files["base"], "--secrets", files["secrets"]),
+        *("--out", out, "--all"),
     )
     assert (code, error) == (0, "")
     content = json.loads(out.read_text())
