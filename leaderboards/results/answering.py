@@ -12,11 +12,11 @@ from leakboard.leaderboards.terminal import HELPS, READ, SURE, helps
 HOMES = {
     Goal.INVERSION: ("matrix", "sst2"),
     Goal.LABEL: ("matrix", "sst2"),
-    Goal.ATTRIBUTE: ("attributes", "blog_gender_age"),
+    Goal.ATTRIBUTE: ("attributes", "blog_gender"),
     Goal.MEMORISATION: ("exposure", "dialogues"),
-    Goal.MEMBERSHIP: ("exposure", "dialogues"),
+    Goal.MEMBERSHIP: ("dp-audit", "dialogues"),
 }
-"""Published suite and task in which most defenses of a goal are measured."""
+"""Published suite and task in which attacks on a goal are shown to work."""
 NEXT = "Next: "
 
 
@@ -34,16 +34,16 @@ def answer(audit: Audit, budget: float) -> list[str]:
 def _helping(audit: Audit, budget: float) -> str:
     """Settings by the published records for each goal that is read, or an empty string."""
     read = {leak.goal for leak in audit.leaks if leak.channel and (advantage_low(leak) or 0) > 0}
+    homes: dict[tuple[str, str], list[Goal]] = {}
+    for goal in GOAL_WORDS:
+        if goal in read and goal in HOMES:
+            homes.setdefault(HOMES[goal], []).append(goal)
     parts = []
-    for suite, task in dict.fromkeys(
-        HOMES[goal] for goal in GOAL_WORDS if goal in {*read} & {*HOMES}
-    ):
-        asked = [
-            (goal, task) for goal in GOAL_WORDS if goal in read and HOMES.get(goal) == (suite, task)
-        ]
+    for (suite, task), goals in homes.items():
         try:
-            found = helps(published(suite).table, asked, budget)
+            table = published(suite).table
         except LeakboardError:  # an installation without records
             continue
+        found = helps(table, [(goal, task) for goal in goals], budget)
         parts.append(f"{found.removeprefix(HELPS).strip(' .')}, as published on {task}.")
     return " ".join(parts)
