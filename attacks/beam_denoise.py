@@ -41,8 +41,7 @@ class BeamDenoise(Attack):
 
     Rounds of the same text add up. As `eia-nn` does, it gives as many candidates for a token as there were rounds. If no
     noise, or noise that does not depend on the text, explains about as well what arrived, the guess is that of `eia-nn`.
-    The public text should be of the
-    customer's domain, since words that are rare in it are taken for noise.
+    The public text should be of the customer's domain, since words that are rare in it are taken for noise.
     """
 
     name: ClassVar[str] = "beam-denoise"

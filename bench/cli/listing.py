@@ -23,9 +23,8 @@ from leakboard.bench.suites import load_suite, suite_names
 from leakboard.bench.tasks import listing
 from leakboard.leaderboards.findings import power_notes
 from leakboard.leaderboards.tables import GOAL_WORDS, goal_of, goals_of
+from leakboard.leaderboards.terminal import FIRST
 
-FIRST = 10
-"""Number of cells without `--all`."""
 FAMILIES = (
     "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "
     "(Pythia), Llama, Mistral, Qwen 2/3, Gemma 3 (text), Phi-3, OLMo 2 or Falcon in safetensors"

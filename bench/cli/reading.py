@@ -227,7 +227,7 @@ def choose(
     from leakboard.leaderboards.tables import choose as chosen
 
     if goal is not None and hide != "inputs":
-        hide, sources = goal, [hide, *(sources or ())]  # HIDE is then the first of the records
+        sources = [hide, *(sources or ())]  # HIDE is then the first of the records
     found = chosen(results_of(*(sources or ())).table, task, goal or hide, budget, model)
     if form == "json":
         setting, nearest = (one and one.row() for one in (found.setting, found.nearest))

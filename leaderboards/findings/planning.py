@@ -9,7 +9,7 @@ from math import inf, sqrt
 from statistics import median
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.findings.power import Comparison, comparisons
+from leakboard.leaderboards.findings.power import ENOUGH, Comparison, comparisons
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
     ClaimVerdict,
@@ -20,7 +20,6 @@ from leakboard.leaderboards.tables import (
 
 CLAIMS, BOARD = "claims", "board"
 ANSWERED = ("replicated", "contradicted")
-POWERFUL = 0.5
 
 
 def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
@@ -94,7 +93,7 @@ def _by_task(found: Iterable[Comparison]) -> str:
     for (kind, subject, task), group in groupby(sorted(found, key=place), key=place):
         own = list(group)
         needed = [one.seeds_needed() or inf for one in own]
-        strong = sum(one.power(one.seeds) >= POWERFUL for one in own)
+        strong = sum(one.power(one.seeds) >= ENOUGH for one in own)
         half = median(needed)
         rows.append(
             (

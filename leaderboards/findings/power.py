@@ -174,9 +174,9 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
         if not {claim.a.defense, claim.b.defense} <= present:
             continue
         matters = claim.margin or claim.least
-        known = [one for one in differences_of(claim, tables) if one.seeds > 1]
         if matters is None:
             continue
+        known = [one for one in differences_of(claim, tables) if one.seeds > 1]
         for one in known:
             units = {"utility": " points", "exposure": " bits"}
             yield Comparison(

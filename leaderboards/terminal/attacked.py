@@ -8,9 +8,8 @@ from leakboard.bench.contracts import Leak
 from leakboard.bench.external import Audit
 from leakboard.leaderboards.rendering import Cell, Column, Table
 from leakboard.leaderboards.tables import count
+from leakboard.leaderboards.terminal.layout import FIRST
 
-FIRST = 10
-"""Number of attacks without `--all`."""
 COLUMNS = (
     Column("attack"),
     Column("goal"),

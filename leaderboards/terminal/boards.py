@@ -16,6 +16,7 @@ from leakboard.leaderboards.tables import (
     paper_tables,
     reason_without_cost,
 )
+from leakboard.leaderboards.terminal.layout import FIRST
 
 COLUMNS = (
     Column("rank", align="right", help="Defenses that share a rank do not clearly differ"),
@@ -42,8 +43,6 @@ OVERVIEW = (
     Column("points lost", align="right"),
     Column("halving costs", optional=True),
 )
-FIRST = 10
-"""Number of boards without `--all`."""
 ABOUT = (
     "Leakage is the share of what attacks read without the defense that they still read with it, with its 95 % "
     "interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."

@@ -11,9 +11,7 @@ from rich.text import Text
 
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
 from leakboard.leaderboards.tables import count
-
-FIRST = 10
-"""Number of sentences without `--all`."""
+from leakboard.leaderboards.terminal.layout import FIRST
 
 
 def findings_text(found: Sequence[Finding], everything: bool) -> Iterator[RenderableType]:

@@ -9,6 +9,9 @@ from rich.text import Text
 
 from leakboard.leaderboards.rendering import Table, terminal_table
 
+FIRST = 10
+"""Number of rows or sentences without `--all`."""
+
 
 def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:
     """Tables and sentences for rich, with an empty line after each table."""

@@ -18,7 +18,6 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     Setting,
     count,
-    display_name,
     format_interval,
     format_number,
     format_parameters,
@@ -26,6 +25,7 @@ from leakboard.leaderboards.tables import (
     mean_interval,
     varying_names,
 )
+from leakboard.leaderboards.terminal.layout import FIRST
 
 LEAK = [
     "attack",
@@ -71,8 +71,8 @@ UTILITIES = (
     Column("seeds", align="right"),
     Column("measure", optional=True),
 )
-FIRST, FEW = 10, 3
-"""Numbers of results and of failures without `--all`."""
+FEW = 3
+"""Number of failures without `--all`."""
 Place = tuple[str, str, int]
 
 
@@ -85,10 +85,10 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
     if not len(table):
         yield from _utilities_parts(table, frame)
         return
-    shown = _first_results(table)
     if len(table) <= FIRST:
         yield from results_tables(table, frame)
         return
+    shown = _first_results(table)
     tasks = len({one.setting.task for one in table}) > 1
     rows: list[Sequence[Cell | str] | str] = [
         [
@@ -141,7 +141,7 @@ def _utilities_parts(
     shown = ordered if everything else ordered[:FIRST]
     rows: list[Sequence[Cell | str] | str] = [
         [
-            display_name(one.defense) + ("" if one.label == one.defense else f", {one.label}"),
+            one.name,
             format_interval(one.utility),
             str(len(one.seeds)),
             f"{one.first.utility_metric or 'utility'} on {one.task}",

@@ -10,30 +10,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer
+from command_tree import commands
 from fresh import printed
 from paths import ROOT
 from submitted import RECORDS
 
 import leakboard as lb
-from leakboard.bench import cli
 from leakboard.bench.cli import completion, doctor
 from leakboard.bench.external import Audit
 from leakboard.bench.methods import registry
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.results import Attacked
-
-
-def commands(group=None, before=()):
-    """Each command with its words, by introspection of the application."""
-    group = group or typer.main.get_command(cli.app)
-    for name, command in group.commands.items():
-        words = (*before, name)
-        if hasattr(command, "commands"):
-            yield from commands(command, words)
-        else:
-            yield " ".join(words), command
-
 
 COMMANDS = dict(commands())
 WRITERS = {

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import pytest
-import typer
+from command_tree import commands
 from paths import ROOT
 
 import leakboard as lb
-from leakboard.bench import cli
 
 SHIPPED = ROOT / "results" / "published"
 SYNONYMS = (
@@ -21,16 +20,6 @@ SYNONYMS = (
 )
 CHOSEN = {"--out", "--to", "--budget", "--goal", "--task", "--data", "--format", "--quiet"}
 ONE_MEANING = ("--budget", "--goal", "--data", "--device", "--limit", "--seeds", "--quiet", "--all")
-
-
-def commands(group=None, before=()):
-    group = group or typer.main.get_command(cli.app)
-    for name, command in group.commands.items():
-        words = (*before, name)
-        if hasattr(command, "commands"):
-            yield from commands(command, words)
-        else:
-            yield " ".join(words), command
 
 
 COMMANDS = dict(commands())
