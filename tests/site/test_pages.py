@@ -225,7 +225,7 @@ def test_filters_keep_the_records_that_fit_all_of_them(open_page):
     page.locator("select[name=defense]").select_option("")
     page.locator("select[name=status]").select_option("failed")
     rows.first.locator("a").click()
-    assert "failed" in page.locator("#record").inner_text()
+    page.locator("#record", has_text="failed").wait_for()  # shown a moment after the address changes
 
 
 def test_the_search_keeps_the_findings_that_hold_all_words(open_page):
@@ -268,7 +268,7 @@ def test_the_keyboard_finds_the_content_first_and_sees_where_it_is(open_page):
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "main"
+    page.wait_for_function("document.activeElement.id === 'main'")
     page.keyboard.press("Tab")
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
     tables = page.locator("table")
