@@ -12,6 +12,9 @@ from leakboard.bench.records.store import MANIFEST
 from leakboard.bench.submissions.packing import Entry, Manifest
 from leakboard.leaderboards.site.build import publish
 
+PATIENCE = 180_000
+"""Milliseconds that a page may take, since a loaded machine must not fail a test."""
+
 
 @pytest.fixture(scope="session")
 def sources(tmp_path_factory):
@@ -56,6 +59,15 @@ def browser():
 
 
 @pytest.fixture
+def expect(browser):
+    """Playwright's assertions, which wait until they hold: what a click or a key brings comes later."""
+    from playwright.sync_api import expect
+
+    expect.set_options(timeout=PATIENCE)
+    return expect
+
+
+@pytest.fixture
 def open_page(browser, site):
     """Opens pages of the site without a network; at the end no error may have been logged."""
     contexts, errors = [], []
@@ -71,7 +83,7 @@ def open_page(browser, site):
             java_script_enabled=scripts,
         )
         contexts.append(context)
-        context.set_default_timeout(180_000)  # a loaded machine must not fail a test
+        context.set_default_timeout(PATIENCE)
         page = context.new_page()
         page.on("console", lambda told: told.type == "error" and errors.append(told.text))
         page.on("pageerror", lambda error: errors.append(str(error)))

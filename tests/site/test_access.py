@@ -34,10 +34,12 @@ def faults():
 
 @pytest.mark.parametrize("width", [390, 768, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_keeps_anybody_out(open_page, site, faults, scheme, width):
-    page = open_page(scheme=scheme, width=width)
-    for path in [*PAGES, f"records.html#{plain_records()[0].key}"]:
+def test_no_page_keeps_anybody_out(open_page, expect, site, faults, scheme, width):
+    page, key = open_page(scheme=scheme, width=width), plain_records()[0].key
+    for path in [*PAGES, f"records.html#{key}"]:
         page.goto(f"file://{site}/{path}")
+        if path.endswith(key):
+            expect(page.locator("#record h2")).to_contain_text(key)
         assert faults(page) == [], path
 
 

@@ -273,75 +273,84 @@ def test_without_a_script_the_default_answer_and_its_table_are_there(open_page, 
     assert "Without JavaScript" in page.locator("noscript").inner_text()
 
 
-def test_a_choice_changes_the_answer_by_keyboard_and_stands_in_the_address(open_page):
+def test_a_choice_changes_the_answer_by_keyboard_and_stands_in_the_address(open_page, expect):
     page = open_page()
-    before = page.locator("#answer").inner_text()
+    answer = page.locator("#answer")
+    before = answer.inner_text()
     for _ in range(12):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.name") == "hide":
             break
     for name in ("hide", "on", "with", "lose"):
-        assert page.evaluate("document.activeElement.name") == name
+        expect(page.locator(f"select[name={name}]")).to_be_focused()
         assert page.evaluate("document.activeElement.labels[0].innerText").strip()
         page.keyboard.press("Tab")
     page.locator("select[name=lose]").focus()
     page.keyboard.press("End")
     page.wait_for_function("location.hash.includes('lose=10')")
-    assert page.locator("select[name=lose]").input_value() == "10"
-    after = page.locator("#answer").inner_text()
+    expect(page.locator("select[name=lose]")).to_have_value("10")
+    expect(answer).to_contain_text("within 10\u00a0points")
+    after = answer.inner_text()
     assert after != before
-    assert "within 10 points" in after.replace("\u00a0", " ")
     again = open_page(f"index.html{page.evaluate('location.hash')}")
-    assert again.locator("#answer").inner_text() == after
-    assert page.locator("#answer").get_attribute("aria-live") == "polite"
+    expect(again.locator("#answer")).to_have_text(after)
+    expect(answer).to_have_attribute("aria-live", "polite")
 
 
-def test_every_question_can_be_asked(open_page, site):
+def test_every_question_can_be_asked(open_page, expect):
     page = open_page()
     hide, on, model = (page.locator(f"select[name={name}]") for name in ("hide", "on", "with"))
     answered = 0
     for goal in hide.locator("option").all_inner_texts():
         hide.select_option(goal)
         answer = page.locator("#answer")
-        assert answer.inner_text().startswith(f"{goal[0].upper()}{goal[1:]}: ")
+        word = re.escape(f"{goal[0].upper()}{goal[1:]}: ")
+        expect(answer).to_have_text(re.compile(f"^{word}"))
         for task in on.evaluate("box => [...box.options].map(one => one.value)"):
             on.select_option(task)
-            assert model.locator("option").count() > 0
-            assert page.locator("#table tbody tr").count() > 0
+            expect(model.locator("option")).not_to_have_count(0)
+            expect(page.locator("#table tbody tr")).not_to_have_count(0)
             answered += 1
         if on.is_disabled():
-            assert "no defense made for it was measured" in answer.inner_text()
-            assert not page.locator("#scroll").is_visible()
+            expect(answer).to_contain_text("no defense made for it was measured")
+            expect(page.locator("#scroll")).to_be_hidden()
     assert answered > 1
 
 
-def test_what_the_address_asks_and_nobody_measured_is_named_and_the_rest_answered(open_page):
+def test_what_the_address_asks_and_nobody_measured_is_named_and_the_rest_answered(
+    open_page, expect
+):
     page = open_page("index.html#hide=nonsense&on=nowhere&lose=-1")
-    assert page.locator("select[name=hide]").input_value() == "texts"
-    assert "Not measured here: nonsense, nowhere, -1." in page.locator("#unknown").inner_text()
-    assert page.locator("#answer").inner_text().startswith("Texts: ")
+    unknown = page.locator("#unknown")
+    expect(page.locator("select[name=hide]")).to_have_value("texts")
+    expect(unknown).to_contain_text("Not measured here: nonsense, nowhere, -1.")
+    expect(page.locator("#answer")).to_contain_text("Texts: ")
     # The words of other pages and of earlier versions are understood.
     page = open_page("index.html#hide=inputs&lose=10")
-    assert page.locator("select[name=hide]").input_value() == "texts"
-    assert not page.locator("#unknown").is_visible()
+    expect(page.locator("select[name=hide]")).to_have_value("texts")
+    expect(page.locator("#unknown")).to_be_hidden()
+    # Also where the address changes while the page is open.
+    page.evaluate("location.hash = 'hide=labels'")
+    expect(page.locator("select[name=hide]")).to_have_value("labels")
 
 
-def test_a_point_of_the_curve_says_what_it_is_and_leads_to_its_setting(open_page):
+def test_a_point_of_the_curve_says_what_it_is_and_leads_to_its_setting(open_page, expect):
     page = open_page()
     point = page.locator("#plot a").last
     point.focus()
-    words = page.locator("#point").inner_text()
-    assert re.search(r"SAP.*: \d+ %.* still readable, .* points lost", words)
+    words = re.compile(r"SAP.*: \d+ %.* still readable, .* points lost")
+    expect(page.locator("#point")).to_have_text(words)
     page.keyboard.press("Enter")
     page.wait_for_url("**/defenses/sap.html#r*")
-    assert page.locator("tr:target").count() == 1
+    expect(page.locator("tr:target")).to_have_count(1)
 
 
-def test_the_picture_is_one_click_away(open_page):
+def test_the_picture_is_one_click_away(open_page, expect):
     page = open_page()
-    assert not page.locator("#threats img").is_visible()
+    picture = page.locator("#threats img")
+    expect(picture).to_be_hidden()
     page.get_by_text("Show the picture").click()
-    page.locator("#threats img").wait_for(state="visible")
+    expect(picture).to_be_visible()
     page.wait_for_function("document.querySelector('#threats img').naturalWidth > 0")
 
 

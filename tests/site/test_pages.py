@@ -181,96 +181,105 @@ def test_six_thousand_records_make_a_site_in_less_than_a_minute_of_one_core(tmp_
 # In a browser
 
 
-def test_no_page_errs_runs_foreign_script_or_is_wider_than_a_phone(open_page, site):
+def test_no_page_errs_runs_foreign_script_or_is_wider_than_a_phone(open_page, expect, site):
     page = open_page(width=390)
     keys = [one.key for one in hostile_records()]
     paths = [path.relative_to(site).as_posix() for path in sorted(site.rglob("*.html"))]
     for path in [*paths, *(f"records.html#{key}" for key in keys)]:
         page.goto(f"file://{site}/{path}")
+        if "#" in path:
+            expect(page.locator("#record h2")).to_contain_text(path.partition("#")[2])
         assert page.evaluate("window.hacked") is None, path
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
         assert page.locator("h1").count() == 1
 
 
-def test_hostile_text_is_shown_as_it_is(open_page):
+def test_hostile_text_is_shown_as_it_is(open_page, expect):
     page = open_page(f"defenses/{slug(EVIL)}.html")
-    assert page.locator("h1").inner_text().strip() == EVIL
+    expect(page.locator("h1")).to_have_text(EVIL)
     page = open_page(f"records.html#{hostile_records()[0].key}")
-    shown = page.locator("#record").inner_text()
-    assert EVIL in shown
-    assert page.locator("#record img").count() == 0
+    expect(page.locator("#record")).to_contain_text(EVIL)
+    expect(page.locator("#record img")).to_have_count(0)
     page.locator("#record a", has_text="window.hacked").first.click()
     page.wait_for_url("**/defenses/x-*.html")
 
 
-def test_a_record_says_how_it_is_run_again_and_where_its_file_is(open_page):
+def test_a_record_says_how_it_is_run_again_and_where_its_file_is(open_page, expect):
     one = plain_records()[0]
     page = open_page(f"records.html#{one.key}")
-    text = page.locator("#record").inner_text()
-    assert f"leakboard run --record {one.key}" in text
-    assert f"plain/{one.key}.json" in text
-    assert page.locator("#record tbody tr").count() == len(one.leaks)
+    shown = page.locator("#record")
+    expect(shown).to_contain_text(f"leakboard run --record {one.key}")
+    expect(shown).to_contain_text(f"plain/{one.key}.json")
+    expect(shown.locator("tbody tr")).to_have_count(len(one.leaks))
 
 
-def test_filters_keep_the_records_that_fit_all_of_them(open_page):
+def test_filters_keep_the_records_that_fit_all_of_them(open_page, expect):
     page = open_page("records.html")
-    rows = page.locator("#records tbody tr")
+    rows, count = page.locator("#records tbody tr"), page.locator("#filters output")
     total = rows.count()
+    by_sap = sum(
+        "sap" in row for row in page.locator("#records tbody td:nth-child(2)").all_inner_texts()
+    )
+    assert 1 < by_sap < total
     page.locator("select[name=defense]").select_option("sap")
-    assert 0 < rows.count() < total
+    expect(count).to_have_text(f"{by_sap} of {total}")
+    expect(rows).to_have_count(by_sap)
     page.locator("input[name=search]").fill("eta = 25")
-    assert rows.count() == 1
-    assert page.locator("#filters output").inner_text() == f"1 of {total}"
+    expect(rows).to_have_count(1)
+    expect(count).to_have_text(f"1 of {total}")
     page.locator("input[name=search]").fill("")
     page.locator("select[name=defense]").select_option("")
     page.locator("select[name=status]").select_option("failed")
+    expect(rows.first).to_contain_text("failed")
     rows.first.locator("a").click()
-    page.locator("#record", has_text="failed").wait_for()  # shown a moment after the address changes
+    expect(page.locator("#record")).to_contain_text("failed")
 
 
-def test_the_search_keeps_the_findings_that_hold_all_words(open_page):
+def test_the_search_keeps_the_findings_that_hold_all_words(open_page, expect):
     page = open_page("findings.html")
-    items = page.locator("#all li")
+    items, box = page.locator("#all li"), page.locator("input[name=words]")
     total = items.count()
     words = items.first.inner_text().split()[:2]
-    page.locator("input[name=words]").fill(" ".join(words).lower())
+    box.fill(" ".join(words).lower())
     visible = page.locator("#all li:visible")
+    expect(page.locator("#headlines")).to_be_hidden()
     assert 0 < visible.count() <= total
-    assert all(word in visible.first.inner_text() for word in words)
-    assert not page.locator("#headlines").is_visible()
-    page.locator("input[name=words]").fill("no finding holds this")
-    assert visible.count() == 0
-    assert page.locator("#search output").inner_text() == f"0 of {total}"
-    page.locator("input[name=words]").fill("")
-    assert visible.count() == total
+    for word in words:
+        expect(visible.first).to_contain_text(word)
+    box.fill("no finding holds this")
+    expect(visible).to_have_count(0)
+    expect(page.locator("#search output")).to_have_text(f"0 of {total}")
+    box.fill("")
+    expect(visible).to_have_count(total)
 
 
-def test_without_a_script_the_page_of_records_says_where_the_results_are(open_page):
+def test_without_a_script_the_page_of_records_says_where_the_results_are(open_page, expect):
     page = open_page("records.html", scripts=False)
-    assert "This list needs JavaScript" in page.locator("main").inner_text()
+    shown = page.locator("main")
+    expect(shown).to_contain_text("This list needs JavaScript", use_inner_text=True)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_follows_the_system_until_the_reader_chooses(open_page, site, scheme):
+def test_the_theme_follows_the_system_until_the_reader_chooses(open_page, expect, site, scheme):
     page = open_page(scheme=scheme)
-    paper = "getComputedStyle(document.body).backgroundColor"
+    body = page.locator("body")
     colours = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 23, 26)"}
     other = {"light": "dark", "dark": "light"}[scheme]
-    assert page.evaluate(paper) == colours[scheme]
+    expect(body).to_have_css("background-color", colours[scheme])
     page.locator("#theme").click()
-    assert page.evaluate(paper) == colours[other]
+    expect(body).to_have_css("background-color", colours[other])
     page.goto(f"file://{site / 'records.html'}")
-    assert page.evaluate(paper) == colours[other]
+    expect(body).to_have_css("background-color", colours[other])
 
 
-def test_the_keyboard_finds_the_content_first_and_sees_where_it_is(open_page):
+def test_the_keyboard_finds_the_content_first_and_sees_where_it_is(open_page, expect):
     page = open_page("records.html")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
+    expect(page.locator(".skip")).to_be_focused()
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.id === 'main'")
+    expect(page.locator("#main")).to_be_focused()
     page.keyboard.press("Tab")
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    expect(page.locator(":focus")).to_have_css("outline-style", "solid")
     tables = page.locator("table")
     assert tables.count() == page.locator("table > caption").count() > 0
     assert page.locator("thead th:not([scope])").count() == 0
