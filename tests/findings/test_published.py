@@ -20,6 +20,7 @@ DOCUMENTS = [
     ROOT / "docs" / "findings.md",
     ROOT / "docs" / "contradictions.md",
     ROOT / "docs" / "beside_the_papers.md",
+    ROOT / "docs" / "what_we_got_wrong.md",
     ROOT / "results" / "PLAN.md",
 ]
 
