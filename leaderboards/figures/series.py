@@ -32,6 +32,7 @@ LEAKAGE_WORDS = (
     "Leakage is the share of what attacks read without the defense that they still read with it."
 )
 ToPoint = Callable[[Result], tuple[Interval, Interval] | None]
+_ResultAt = tuple[Result, tuple[Interval, Interval]]
 
 
 @dataclass(frozen=True)
@@ -76,36 +77,39 @@ def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]
 
 
 def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
-    """One line for each variant of a defense, along its knob.
+    """Lines of a defense along its knob: one joins settings of equal parameters, cut and training.
+
+    Variants of parameters or cuts have names and line styles of their own. Settings that differ only in training share
+    these, and no line joins them.
 
     Args:
         to_point: function from a setting to x and y, or None to leave it out.
     """
     how, name = style_of(curve.defense), curve.results[0].setting.knob or None
-    varying = varying_names([one.setting.params for one in curve.results], but=name)
-    several = len({one.setting.cut for one in curve.results}) > 1
-    variants: dict[tuple[int, str], list[Result]] = {}
-    for one in curve.results:
+    shown = [(one, at) for one in curve.results if (at := to_point(one)) is not None]
+    varying = varying_names([one.setting.params for one, _ in shown], but=name)
+    several = len({one.setting.cut for one, _ in shown}) > 1
+    variants: dict[tuple[int, str], dict[object, list[_ResultAt]]] = {}
+    for one, at in shown:
         params = json.loads(one.setting.params)
         rest = canonical_json({k: v for k, v in params.items() if k != name})
-        variants.setdefault((one.setting.cut, rest), []).append(one)
+        trainings = variants.setdefault((one.setting.cut, rest), {})
+        trainings.setdefault(one.setting.offer[-1], []).append((one, at))
     found = []
-    for place, ((cut, rest), own) in enumerate(variants.items()):
+    for place, ((cut, rest), trainings) in enumerate(variants.items()):
         words = [format_parameters(rest, varying), f"cut = {cut}" if several else ""]
-        variant = ", ".join(filter(None, words))
-        own.sort(key=lambda one: (isnan(one.setting.knob_value), one.setting.knob_value))
-        shown = [(one, at) for one in own if (at := to_point(one)) is not None]
-        points = [
-            Point(*at, _label(one, name, n in (0, len(shown) - 1)), one.name)
-            for n, (one, at) in enumerate(shown)
-        ]
-        if points:
-            words = [variant] if variant and len(variants) > 1 else []
-            if name is not None and len(points) > 1 and len(format_parameter(name, 1)) >= LONG - 2:
-                words.append(f"along {name.replace('_', ' ')}")
-            shown_as = f"{curve.title} ({', '.join(words)})" if words else curve.title
-            line = LINES[place % len(LINES)] if len(points) > 1 else ""
-            found.append(Series(shown_as, points, how.colour, how.marker, line))
+        words = [", ".join(filter(None, words))] if len(variants) > 1 else []
+        if name is not None and len(format_parameter(name, 1)) >= LONG - 2:
+            words.append(f"points: {name.replace('_', ' ')}")
+        title = f"{curve.title} ({'; '.join(words)})" if any(words) else curve.title
+        for own in trainings.values():
+            own.sort(key=lambda of: (isnan(of[0].setting.knob_value), of[0].setting.knob_value))
+            points = [
+                Point(*at, _label(one, name, n in (0, len(own) - 1)), one.name)
+                for n, (one, at) in enumerate(own)
+            ]
+            line = LINES[place % len(LINES)] if len(own) > 1 else ""
+            found.append(Series(title, points, how.colour, how.marker, line, group=curve.title))
     return found
 
 

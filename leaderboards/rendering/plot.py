@@ -48,6 +48,7 @@ class Series:
         marker: marker of matplotlib; '' for none.
         hollow: True for numbers of papers.
         band: draw the intervals of y as a band instead of whiskers.
+        group: series that stay together where a file splits a panel, such as those of one defense.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Series:
     hollow: bool = False
     band: bool = False
     size: float = 5.0
+    group: str = ""
 
 
 @dataclass(frozen=True)

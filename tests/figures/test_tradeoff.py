@@ -31,6 +31,26 @@ def test_points_are_leakage_and_points_lost_in_the_order_of_the_knob():
     assert not panel.y.rises  # the cheapest stands on top
 
 
+def retrained(record):
+    """The same record after another number of epochs."""
+    train = record.cell.train.model_copy(update={"epochs": 37})
+    cell = record.cell.model_copy(update={"train": train})
+    return record.model_copy(update={"cell": cell, "key": cell.key})
+
+
+def test_no_line_joins_settings_that_were_trained_differently():
+    records = [
+        retrained(one) if one.cell.defense.params.get("eta") == 50 else one for one in compared()
+    ]
+    plot = tradeoff(results_table(records), Goal.INVERSION)
+    joined, alone = plot.panels[0].series[:2]
+    assert [one.label for one in joined.points] == ["η = 75", "η = 110"]
+    assert [one.label for one in alone.points] == ["η = 50"]
+    assert (joined.line, alone.line) == ("solid", "")
+    assert joined.name == alone.name == "SAP"  # one entry of the legend
+    assert "Lines join settings of equal training." in plot.caption
+
+
 def test_the_title_says_what_is_drawn_and_the_caption_how():
     plot = drawn()
     assert plot.title == "Leakage of inputs and its cost"

@@ -87,6 +87,8 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
         drawn = [one for curve in certified for one in curve.certified]
         why = drawn[0].reason_without_cost
         caption += f"No cost can be compared: {drawn[0].name}: {why}. {measured_words(drawn)}"
+    if any(line.line for panel in panels for line in panel.series):
+        caption += " Lines join settings of equal training."
     hidden = [curve for curve in every if not curve.certified]
     if hidden:
         caption += f" Not certified: {defense_names(curve.defense for curve in hidden)}."
