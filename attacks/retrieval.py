@@ -78,6 +78,8 @@ class Retrieval(Attack):
             return []
         scorer, found = self._scorer(knowledge, channel), []
         for split in seen.splits(channel):
+            if split not in knowledge.texts:  # answers, which no candidate contains
+                continue
             blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
             rounds = []
             for block in blocks:

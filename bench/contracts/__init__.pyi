@@ -55,6 +55,7 @@ from .threat import Knows as Knows
 from .threat import Party as Party
 from .threat import ThreatModel as ThreatModel
 from .threat import known_from as known_from
+from .transcript import ANSWERED as ANSWERED
 from .transcript import Collected as Collected
 from .transcript import Envelope as Envelope
 from .transcript import Guess as Guess

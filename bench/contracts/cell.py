@@ -92,6 +92,8 @@ class Recording(Part):
     megabytes: int = Field(2048, ge=1, le=2**20)
     """Largest size of a transcript; messages beyond it are dropped and the record is flagged. Only the first 256
     megabytes are held in memory."""
+    answers: bool = False
+    """Whether the requests are recorded, too, by which a language model answers prompts of the evaluated split."""
     swapped: float = Field(0.0, ge=0, le=0.5)
     """Share of the training steps at which what the customer sends arrives in random order, so that it belongs to
     other examples or tokens. The loss must rise there (`Record.wire_check`): otherwise the method trains on something
@@ -213,8 +215,9 @@ class Cell(Part):
         for name in ("shadow", "utility"):
             if content[name] is None:
                 del content[name]
-        if self.record.swapped == 0:
-            del content["record"]["swapped"]
+        for name in ("swapped", "answers"):
+            if not content["record"][name]:
+                del content["record"][name]
         for name in ("tune", "precision"):
             if content["train"][name] == TrainSettings.model_fields[name].default:
                 del content["train"][name]

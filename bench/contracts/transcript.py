@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from leakboard.bench.contracts.arrays import Ints, as_ints, as_numbers
 from leakboard.bench.contracts.threat import Channel, Goal, Party
 
+ANSWERED = ", answered"
+"""End of the name of a split whose prompts the tuned model answers."""
 BLOCK = 2**26
 """Default size in bytes of a block of `Transcript.blocks`."""
 

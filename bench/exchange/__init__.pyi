@@ -1,5 +1,6 @@
 from . import api as api
 from . import model_release as model_release
+from .answering import with_requests_as_rounds as with_requests_as_rounds
 from .api import Api as Api
 from .calls import Batch as Batch
 from .calls import batches as batches

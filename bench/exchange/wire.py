@@ -13,6 +13,7 @@ from torch import Tensor
 
 from leakboard.bench.backbones import Ragged
 from leakboard.bench.contracts import (
+    ANSWERED,
     Channel,
     Envelope,
     Ints,
@@ -181,7 +182,9 @@ class Wire:
         self, channel: Channel, payload: Tensor | Ragged, rows: Tensor, where: Envelope
     ) -> None:
         per_token = isinstance(payload, Ragged) and payload.values.ndim > 1
-        if per_token and channel == Channel.LOGITS:
+        if isinstance(payload, Ragged) and where.sender == "vendor" and ANSWERED in where.split:
+            payload = payload.values[payload.lengths.cumsum(0) - 1]  # decides the next word
+        elif per_token and channel == Channel.LOGITS:
             return  # sent by the vendor, and as large as the vocabulary for each token
         kept = torch.isin(rows, self._kept.get(where.split, rows[:0])).nonzero()[:, 0]
         if len(kept):

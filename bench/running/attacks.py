@@ -102,8 +102,10 @@ def attack_all(context: CellContext, seen: Transcript, claim: Claim | None = Non
     """
     inputs, pairings = context.inputs, context.planned.pairings
     answers = inputs.prompts.answers if inputs.prompts else None
+    tokens, recorded = {**inputs.tokens, **context.answered}, dict(inputs.recorded)
+    recorded |= dict.fromkeys(context.answered, recorded[context.cell.evaluate])
     truth = Truth(
-        *(inputs.tokens, inputs.task.splits, inputs.recorded, inputs.planted, claim, answers),
+        *(tokens, inputs.task.splits, recorded, inputs.planted, claim, answers),
         prompted=inputs.task.objective == "language modelling",
     )
     before = UntrainedTranscript.of(seen, _labels(truth), context.cell.model_hash)

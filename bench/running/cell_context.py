@@ -167,6 +167,8 @@ class CellContext:
     """Seed of the customer's secrets; nothing that an attack receives leads to it."""
     tuned: Tuned | None = None
     """The result of fine-tuning, once it is over; it answers queries to the customer's side."""
+    answered: Mapping[str, Tokens] = field(default_factory=dict)
+    """By split, prompts with the answers of the tuned model, if the requests for them were recorded."""
     isolated: bool = False
     """Whether attacks from outside run in processes of their own, where the truth is not in memory."""
 

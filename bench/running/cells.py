@@ -11,6 +11,7 @@ import torch
 
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, bottom_cost, by_length
 from leakboard.bench.contracts import (
+    ANSWERED,
     BottomCost,
     Channel,
     Cost,
@@ -25,6 +26,7 @@ from leakboard.bench.exchange import (
     Tuned,
     Wire,
     has_transcript,
+    with_requests_as_rounds,
     write_transcript,
 )
 from leakboard.bench.records import peak_megabytes, provenance
@@ -93,15 +95,20 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
     start = time.perf_counter()
     cell, task, backbone = context.cell, context.inputs.task, context.backbone
     defense = context.planned.defense
-    wire = Wire(defense.sends, context.inputs.recorded, cell.record.megabytes * 2**20)
+    recorded, asked = context.inputs.recorded, cell.evaluate + ANSWERED
+    if cell.record.answers:
+        recorded = recorded | {asked: recorded[cell.evaluate]}
+    wire = Wire(defense.sends, recorded, cell.record.megabytes * 2**20)
     wire.swap(cell.record.swapped, context.seeds.mechanism % 2**63)
     session = context.session(wire)
     tuned = defense.fine_tune(session)
     context = replace(context, tuned=tuned)
     train_seconds = time.perf_counter() - start
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
-    utility_fields = _utility_fields(tuned, context)
-    seen = wire.transcript()
+    utility_fields, answered = _utility_fields(tuned, context)
+    seen = with_requests_as_rounds(wire.transcript(), asked)
+    if cell.record.answers and answered is not None:
+        context = replace(context, answered={asked: answered})
     if transcripts and not has_transcript(folder := transcripts / cell.key):
         about = context.classes, cell.train
         write_transcript(
@@ -164,8 +171,8 @@ def _bottom_cost(context: CellContext, session: Session) -> BottomCost | None:
     return bottom_cost(backbone, cut, session.train.lengths, cell.train.batch_size)
 
 
-def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
-    """Fields of a record about the utility of the tuned model, on the evaluated split."""
+def _utility_fields(tuned: Tuned, context: CellContext) -> tuple[dict[str, Any], Tokens | None]:
+    """Fields of a record about the utility of the tuned model, on the evaluated split; prompts with its answers."""
     cell, inputs = context.cell, context.inputs
     split, tokens = inputs.task.splits[cell.evaluate], inputs.tokens[cell.evaluate]
     if inputs.task.objective == "language modelling":
@@ -174,17 +181,17 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> dict[str, Any]:
             losses, hits, context.backbone, split, tokens, cell.train.max_length
         )
         if split.pairs is None:
-            return fields
-        generated = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
-        return answer_fields(generated, split.pairs, fields)
+            return fields, None
+        generated, answered = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
+        return answer_fields(generated, split.pairs, fields), answered
     scores = _checked(tuned.predict(tokens, cell.evaluate), len(split))
     if inputs.task.objective == "regression":
-        return number_fields(scores[:, 0].numpy(), split.truth, cell.utility)
+        return number_fields(scores[:, 0].numpy(), split.truth, cell.utility), None
     if inputs.task.objective == "multilabel":
-        return label_fields((scores > 0).numpy(), split.truth > 0, cell.utility)
+        return label_fields((scores > 0).numpy(), split.truth > 0, cell.utility), None
     # Papers report accuracy on the known tasks.
     metric = cell.utility or (None if inputs.task.own else "accuracy")
-    return class_fields(scores.argmax(1).numpy(), split.labels, metric)
+    return class_fields(scores.argmax(1).numpy(), split.labels, metric), None
 
 
 def _checked(scores: torch.Tensor, n: int) -> torch.Tensor:
@@ -196,11 +203,16 @@ def _checked(scores: torch.Tensor, n: int) -> torch.Tensor:
     return scores
 
 
-def generate_answers(tuned: Tuned, tokens: Tokens, split: str, backbone: Backbone) -> list[str]:
+def generate_answers(
+    tuned: Tuned, tokens: Tokens, split: str, backbone: Backbone
+) -> tuple[list[str], Tokens]:
     """Greedy answers to prompts, up to the token that ends a text, at most as long as the longest correct one.
 
     The customer requests one token at a time and sends the whole text before it, so the wire counts that
-    text each time. Nothing is recorded, because it is not part of training.
+    text each time. It is recorded where `Recording.answers` says so.
+
+    Returns:
+        The answers, and the prompts with all that was sent of the answers: all tokens but the last.
 
     Args:
         tokens: prompts with the correct answers, of which only the lengths are used.
@@ -222,7 +234,7 @@ def generate_answers(tuned: Tuned, tokens: Tokens, split: str, backbone: Backbon
         for batch in by_length(lengths, ANSWER_BATCH) if unfinished else ():
             rows = [unfinished[i] for i in batch.tolist()]
             texts = _continued([prompts[i] for i in rows], [answers[i] for i in rows])
-            words = tuned.next_words(texts, torch.tensor(rows), f"{split}, answered")
+            words = tuned.next_words(texts, torch.tensor(rows), split + ANSWERED)
             for i, word in zip(rows, words.tolist(), strict=True):
                 answers[i].append(word)
         unfinished = [
@@ -230,7 +242,8 @@ def generate_answers(tuned: Tuned, tokens: Tokens, split: str, backbone: Backbon
             for i in unfinished
             if answers[i][-1] != end and len(prompts[i][0]) + len(answers[i]) != most
         ]
-    return [backbone.tokenizer.decode(ids, skip_special_tokens=True).strip() for ids in answers]
+    written = [backbone.tokenizer.decode(ids, skip_special_tokens=True).strip() for ids in answers]
+    return written, _continued(prompts, [ids[:-1] for ids in answers])
 
 
 def _continued(prompts: list[tuple[list[int], list[bool]]], answers: list[list[int]]) -> Tokens:

@@ -51,7 +51,7 @@ def test_an_answer_ends_where_the_model_ends_it_and_is_no_longer_than_the_longes
     tokens, end = encoded(), BASE.tokenizer.eos_token_id
     scripts = [[*ids_of("a"), end], ids_of("good good good good good good"), [end]]
     tuned = Scripted(scripts)
-    assert generate_answers(tuned, tokens, "dev", BASE) == ["a", "good good good good", ""]
+    assert generate_answers(tuned, tokens, "dev", BASE)[0] == ["a", "good good good good", ""]
     assert [row for row, _, _ in tuned.asked].count(2) == 1
 
 
@@ -98,7 +98,7 @@ def test_a_model_of_prompts_is_judged_by_its_answers_beside_its_next_tokens(tmp_
 def test_whoever_releases_its_model_writes_as_the_model_does():
     network = LanguageModel(BASE, TrainSettings())
     tokens = encoded()
-    greedy = generate_answers(Released(network), tokens, "dev", BASE)
+    greedy, _ = generate_answers(Released(network), tokens, "dev", BASE)
     assert len(greedy) == len(tokens)
     own = tokens.take(torch.tensor([0]))
     ids = own.ids.values[own.types == 0].tolist()
