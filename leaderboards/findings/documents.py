@@ -6,7 +6,8 @@
 
 `findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
 a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
-`<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims, costs and leakages need.
+`<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims, costs and leakages need;
+`<!-- records: tuning -->` and `<!-- records: hours -->` have the trials of settings and what cells took.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.leaderboards.findings.answers import least_cost_of_halving
 from leakboard.leaderboards.findings.finding import Finding, task_name
-from leakboard.leaderboards.findings.planning import power_table
+from leakboard.leaderboards.findings.planning import power_table, records_table
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
@@ -38,7 +39,7 @@ from leakboard.leaderboards.tables import (
     printed_claims,
 )
 
-KINDS = ("findings", "claims", "papers", "power")
+KINDS = ("findings", "claims", "papers", "power", "records")
 BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 ABOUT = ("task", "model", "metric")
 """Names of filters of a block of findings."""
@@ -96,6 +97,7 @@ class Writers(dict[str, Writer]):
             claims=lambda words: claims_table(words, verdicts),
             papers=lambda words: papers(words, records),
             power=lambda words: power_table(words, records.table, verdicts),
+            records=lambda words: records_table(words, records),
         )
 
 

@@ -1,4 +1,4 @@
-"""Tables of the seeds that claims, costs and leakages need, from the spread over seeds of their records."""
+"""Tables of a plan: seeds that claims, costs and leakages need, and tuning and hours of the records that exist."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from leakboard.leaderboards.findings.power import ENOUGH, Comparison, comparison
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
     ClaimVerdict,
+    RecordSet,
     ResultsTable,
+    Setting,
+    display_name,
     format_number,
     printed_claims,
 )
 
 CLAIMS, BOARD = "claims", "board"
+TUNING, HOURS = "tuning", "hours"
+TRIALS = "-trials"
+"""Ending of a folder with the trials of a suite."""
 ANSWERED = ("replicated", "contradicted")
 
 
@@ -109,3 +115,54 @@ def _by_task(found: Iterable[Comparison]) -> str:
         )
     head = ("measure", "task", "matters", "settings", "sd", "excluded", "power ≥ 0.5", "needed")
     return markdown(head, rows) + "\n"
+
+
+def records_table(words: str, records: RecordSet) -> str:
+    """`tuning`: trials of the settings of each folder; `hours`: what its cells took.
+
+    Raises:
+        LeakboardError: another word.
+    """
+    if words == TUNING:
+        return _tuning(records)
+    if words == HOURS:
+        return _hours(records)
+    raise LeakboardError(f"records: unknown '{words}'; expected '{TUNING}' or '{HOURS}'")
+
+
+def _tuning(records: RecordSet) -> str:
+    """The settings of each folder with a tuned one, by their number of trials."""
+    every = [one for group in records.table.groups for one in group.settings]
+    settings: dict[int, Setting] = {}
+    rows, by_judgement = [], 0
+    for folder, keys in records.by_folder.items():
+        found = [one for one in every if one.defense != "untuned" and not keys.isdisjoint(one.keys)]
+        if folder.endswith(TRIALS) or not found:
+            continue
+        settings |= {id(one): one for one in found}
+        if not any(one.trials for one in found):
+            by_judgement += 1
+            continue
+        for trials in sorted({one.trials for one in found}):
+            own = [one for one in found if one.trials == trials]
+            names = ", ".join(dict.fromkeys(display_name(one.defense) for one in own))
+            rows.append((folder, str(trials), str(len(own)), names))
+    tuned = sum(one.trials > 0 for one in settings.values())
+    return (
+        f"{tuned} of {len(settings)} settings were tuned, in the folders below. In {by_judgement} more, none was.\n\n"
+        f"{markdown(('folder', 'trials', 'settings', 'defenses'), rows)}\n"
+    )
+
+
+def _hours(records: RecordSet) -> str:
+    """Cells, seeds and hours of one process of each folder."""
+    by_key = {record.key: record for record in records}
+    rows, spent = [], 0.0
+    for folder, keys in records.by_folder.items():
+        own = [by_key[key] for key in sorted(keys) if key in by_key]
+        seconds = sum(one.cost.total_seconds for one in own if one.cost is not None)
+        seeds = len({one.cell.seed for one in own})
+        rows.append((folder, str(len(own)), str(seeds), f"{seconds / 3600:.1f}"))
+        spent += seconds
+    head = ("folder", "cells", "seeds", "hours of one process")
+    return f"{len(by_key):,} cells took {spent / 3600:.0f} hours of one process.\n\n{markdown(head, rows)}\n"

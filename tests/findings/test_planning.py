@@ -6,9 +6,9 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.findings.planning import power_table
+from leakboard.leaderboards.findings.planning import power_table, records_table
 from leakboard.leaderboards.findings.power import power
-from leakboard.leaderboards.tables import claim_verdicts, results_table
+from leakboard.leaderboards.tables import RecordSet, claim_verdicts, results_table
 from leakboard.leaderboards.tables.claims import PrintedClaim
 
 CLAIM = {
@@ -71,3 +71,47 @@ def test_costs_and_leakages_are_summed_up_by_task(table):
 def test_another_block_is_refused(table):
     with pytest.raises(LeakboardError, match="expected 'claims' or 'board'"):
         power_table("all", *table)
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders, one with a row that was tuned, beside its trials."""
+    tuned = record("sap", {"eta": 75.0}, 1)
+    trials = {"trials": ["0" * 16, "1" * 16]}
+    tuned = tuned.model_copy(update={"provenance": tuned.provenance.model_copy(update=trials)})
+    parts = {
+        "plain": [record("none", {}, 0, undefended=True), record("sap", {"eta": 50.0}, 0)],
+        "tuned": [record("none", {}, 1, epochs=3, undefended=True), tuned],
+        "tuned-trials": [record("sap", {"eta": 75.0}, 2, epochs=4), record("untuned", {}, 2)],
+    }
+    for name, own in parts.items():
+        (tmp_path / name).mkdir()
+        for one in own:
+            (tmp_path / name / f"{one.key}.json").touch()
+    every = [one for own in parts.values() for one in own]
+    return RecordSet.of(every, folders=[tmp_path / name for name in parts])
+
+
+def test_settings_are_counted_by_their_trials_and_trials_are_no_settings(folders):
+    text = records_table("tuning", folders)
+    assert text.startswith("1 of 4 settings were tuned, in the folders below. In 1 more, none was.")
+    assert [tuple(row.values()) for row in rows(text)] == [
+        ("tuned", "0", "1", "No protection"),
+        ("tuned", "2", "1", "SAP"),
+    ]
+
+
+def test_hours_are_those_of_the_cells_of_each_folder(folders):
+    text = records_table("hours", folders)
+    seconds = folders.records[0].cost.total_seconds
+    assert text.startswith(f"6 cells took {6 * seconds / 3600:.0f} hours of one process.")
+    assert [(row["folder"], row["cells"], row["seeds"]) for row in rows(text)] == [
+        ("plain", "2", "1"),
+        ("tuned", "2", "1"),
+        ("tuned-trials", "2", "1"),
+    ]
+
+
+def test_another_block_of_records_is_refused(folders):
+    with pytest.raises(LeakboardError, match="expected 'tuning' or 'hours'"):
+        records_table("all", folders)
