@@ -62,8 +62,15 @@ class Difference:
 def compare(a: Result, b: Result, metric: Metric) -> Difference:
     """a minus b with a paired t-test over common seeds, or with the intervals of the cells for one common seed.
 
-    Costs, utilities and perplexities are compared at equal tuning only.
+    Leakage and success are read on the common seeds only, see `leakage`. Costs, utilities and perplexities are compared
+    at equal tuning only.
     """
+    if metric in ("leakage", "success"):
+        common = _by_seed(a, metric).keys() & _by_seed(b, metric).keys()
+        a, b = (
+            row.on(common) if common and _by_seed(row, metric).keys() != common else row
+            for row in (a, b)
+        )
     reason = _reason(a, b, metric)
     if reason:
         return Difference(a, b, metric, MISSING, nan, 0, False, reason)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
@@ -21,8 +21,7 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
     mean_interval,
 )
-from leakboard.leaderboards.tables.leakage import NOT_CERTIFIED
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables.results import Result, most_leaking
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
 BUDGET = 3.0
@@ -155,36 +154,16 @@ def _rows(trainings: Mapping[tuple[object, ...], Sequence[Result]]) -> list[Resu
 
 
 def joint_results(rows: Iterable[Result], goals: Sequence[Goal]) -> list[Result]:
-    """One row for each setting of a defense that is made against all of the goals; its goal is the first of them.
-
-    The leakage of a seed is that of the goal of which most leaks; attack and success are those of the goal of which
-    most leaks over all seeds. Without a certificate for each goal, there is no leakage.
-    """
+    """One row for each setting of a defense that is made against all of the goals; its goal is the first of them."""
     by_setting: dict[int, dict[Goal, list[Result]]] = {}
     for row in rows:
         if row.goal in goals and goals_of(row.defense).issuperset(goals):
             by_setting.setdefault(id(row.setting), {}).setdefault(row.goal, []).append(row)
     return [
-        _most([row for same in by_goal.values() for row in same], goals)
+        most_leaking([row for same in by_goal.values() for row in same], goals[0])
         for by_goal in by_setting.values()
         if len(by_goal) == len(goals)
     ]
-
-
-def _most(rows: Sequence[Result], goals: Sequence[Goal]) -> Result:
-    uncertified = next((row for row in rows if not row.is_certified), None)
-    if uncertified is not None:
-        return replace(
-            uncertified,
-            goal=goals[0],
-            certification=NOT_CERTIFIED,
-            leakage=MISSING,
-            leakage_by_seed={},
-        )
-    most = max(rows, key=lambda row: row.leakage.value)
-    seeds = set.intersection(*(set(row.leakage_by_seed) for row in rows))
-    by_seed = {seed: max(row.leakage_by_seed[seed] for row in rows) for seed in sorted(seeds)}
-    return replace(most, goal=goals[0], leakage_by_seed=by_seed)
 
 
 def _mildest(row: Result) -> tuple[float, float]:
@@ -198,36 +177,46 @@ def _cross_fitted(
     by_seed: Callable[[Result], Mapping[int, float]],
     whole: Callable[[Result], Interval],
 ) -> Summary:
-    """For each seed, chooses the setting with the smallest score on the other seeds, and reports it on this one."""
-    overall = _choose(settings, score, None)
+    """For each seed, chooses the setting with the smallest score on the other seeds, and reports it on this one.
+
+    Done on the seeds that all settings share. If these are fewer than two, the setting is chosen on all of its own.
+    """
+    shared = set.intersection(*map(_seeds, settings)) if settings else set[int]()
+    if len(shared) < 2:
+        overall = _choose(settings, score, None)
+        return Summary(whole(overall), overall) if overall else NEVER
+    alike = [row if _seeds(row) == shared else row.on(shared) for row in settings]
+    index = {id(row): setting for row, setting in zip(alike, settings, strict=True)}
+    overall = _choose(alike, score, shared)
     if overall is None:
         return NEVER
     values = []
-    for seed in overall.leakage_by_seed.keys() & overall.cost_by_seed.keys():
-        chosen = _choose(settings, score, seed) or overall
-        if seed in by_seed(chosen):
-            values.append(by_seed(chosen)[seed])
-    if len(values) < 2:
-        return Summary(whole(overall), overall)
-    return Summary(mean_interval(values), overall)
+    for seed in sorted(shared):
+        chosen = _choose(alike, score, shared - {seed}) or overall
+        values.append(by_seed(chosen)[seed])
+    return Summary(mean_interval(values), index[id(overall)])
+
+
+def _seeds(row: Result) -> set[int]:
+    return {*row.leakage_by_seed} & {*row.cost_by_seed}
 
 
 def _choose(
-    settings: Sequence[Result], score: Callable[[float, float], float | None], left_out: int | None
+    settings: Sequence[Result],
+    score: Callable[[float, float], float | None],
+    seeds: Collection[int] | None,
 ) -> Result | None:
+    """The setting with the smallest score of its mean leakage and cost on the seeds; None for all seeds."""
     best, least = None, inf
     for row in settings:
-        leak = _mean_without(row.leakage_by_seed, left_out, row.leakage.value)
-        cost = _mean_without(row.cost_by_seed, left_out, row.cost.value)
+        leak, cost = row.leakage.value, row.cost.value
+        if seeds is not None:
+            leak = fmean(row.leakage_by_seed[seed] for seed in seeds)
+            cost = fmean(row.cost_by_seed[seed] for seed in seeds)
         value = score(leak, cost)
         if value is not None and value < least:
             best, least = row, value
     return best
-
-
-def _mean_without(by_seed: Mapping[int, float], left_out: int | None, whole: float) -> float:
-    values = [value for seed, value in by_seed.items() if seed != left_out]
-    return fmean(values) if values else whole
 
 
 @dataclass(frozen=True)

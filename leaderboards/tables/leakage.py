@@ -6,11 +6,20 @@
 The baseline is chance, or the floor (the same attack on the untrained model) if that is higher. Both strongest attacks
 are chosen without the reported numbers (cross-fitting): for each seed on the other seeds, or with one seed on the other
 half of the units. No other module computes leakage.
+
+What a seed reads depends on the seeds that the attack is chosen on. Numbers that are divided, subtracted or selected from
+are therefore read on the same seeds, with the others left out of the choice as well:
+
+- a leakage: the seeds that a setting shares with its twin;
+- a comparison of two rows: the seeds that both rows and both twins share;
+- a summary of a curve: the seeds that all its settings share.
+
+Only where no seed is shared (for a curve: fewer than two), each is read on all of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import fsum, isnan, sqrt
@@ -221,9 +230,18 @@ def _by_halves(candidates: Readings) -> Reading:
 
 @dataclass(frozen=True)
 class Strongest:
-    """Readings of the strongest attack on one setting, by seed."""
+    """Readings of the strongest attack on one setting, by seed, chosen among the candidates."""
 
-    by_seed: Mapping[int, Reading]
+    candidates: Mapping[int, Readings]
+
+    @cached_property
+    def by_seed(self) -> Mapping[int, Reading]:
+        return cross_fitted(self.candidates)
+
+    def on(self, seeds: Collection[int]) -> Strongest:
+        """The strongest attack that is chosen and reported on some of the seeds; on all if none of them is among these."""
+        kept = {seed: own for seed, own in self.candidates.items() if seed in seeds}
+        return Strongest(kept) if 0 < len(kept) < len(self.candidates) else self
 
     @cached_property
     def advantage(self) -> Interval:
@@ -259,7 +277,7 @@ class Strongest:
 def strongest(by_seed: Mapping[int, Readings]) -> Strongest | None:
     """The cross-fitted strongest attack on a setting; None if no attack reads anything."""
     whole = {seed: candidates for seed, candidates in by_seed.items() if candidates}
-    return Strongest(cross_fitted(whole)) if whole else None
+    return Strongest(whole) if whole else None
 
 
 @dataclass(frozen=True)
@@ -278,9 +296,12 @@ class Leakage:
 
 
 def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
-    """Ratio of two mean advantages, with an interval paired over common seeds (delta method).
+    """Ratio of two mean advantages, with an interval paired over seeds (delta method).
 
-    With one common seed, the interval is that of the units of this cell.
+    With one seed, the interval is that of the units of this cell.
+
+    Args:
+        twin: read on the seeds that it shares with the setting.
     """
     if twin is not None and is_certified(twin):
         whole, certification = twin.advantage.value, CERTIFIED
@@ -288,11 +309,14 @@ def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
         return Leakage(Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT)
     else:
         return Leakage(MISSING, {}, NOT_CERTIFIED)
+    mine = mine.on(twin.candidates)
     by_seed = {seed: reading.advantage / whole for seed, reading in mine.by_seed.items()}
     value = fmean(by_seed.values())
-    common = sorted(mine.by_seed.keys() & twin.by_seed.keys())
-    if len(common) > 1 and len(common) == len(by_seed):
-        paired = [by_seed[s] + value * (1 - twin.by_seed[s].advantage / whole) for s in common]
+    if len(by_seed) > 1 and by_seed.keys() == twin.by_seed.keys():
+        paired = [
+            share + value * (1 - twin.by_seed[seed].advantage / whole)
+            for seed, share in by_seed.items()
+        ]
         spread = mean_interval(paired)
         half = (spread.high - spread.low) / 2
         return Leakage(Interval(value, value - half, value + half), by_seed, certification)
@@ -304,12 +328,3 @@ def is_certified(twin: Strongest) -> bool:
     """Whether the advantage on the undefended twin is clearly above 0.2."""
     low = twin.advantage.low
     return not isnan(low) and low > NEEDED
-
-
-def closest_twin(mine: Strongest, twins: Sequence[Strongest]) -> Strongest | None:
-    """The undefended twin with most common seeds, and among those the one that leaks most."""
-    return max(
-        twins,
-        key=lambda t: (len(t.by_seed.keys() & mine.by_seed.keys()), t.advantage.value),
-        default=None,
-    )

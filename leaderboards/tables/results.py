@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record
-from leakboard.bench.scoring import UNTUNED, twin_settings
+from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -23,11 +23,11 @@ from leakboard.leaderboards.tables.leakage import (
     Certification,
     Leakage,
     Strongest,
-    closest_twin,
     leakage,
     strongest,
 )
 from leakboard.leaderboards.tables.settings import Cost, Group, Setting, groups_of
+from leakboard.leaderboards.tables.twins import Twins
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,12 @@ class Result:
             certified.
         success, metric: cross-fitted success of the strongest attack, and its metric.
         chance, baseline: chance, and chance or the floor, whichever is higher.
-        twin_success, twin_advantage: numbers of the strongest attack on the undefended twin; missing without one.
+        twin_success, twin_advantage: numbers of the strongest attack on the undefended twin, on common seeds; missing
+            without a twin.
         attack, channel: attack and channel chosen for most seeds.
         n: smallest number of independent units of a seed.
+        mine, twin: readings of all attacks on the setting and on its twin.
+        parts: rows of the goals of which this is the one that leaks most; empty for a row of one goal.
     """
 
     setting: Setting
@@ -71,6 +74,15 @@ class Result:
     channel: str
     n: int
     twin_keys: tuple[str, ...]
+    mine: Strongest = field(repr=False)
+    twin: Strongest | None = field(repr=False)
+    parts: tuple[Result, ...] = ()
+
+    def on(self, seeds: Collection[int]) -> Result:
+        """This row read on some of its seeds, without the others even in the choice of the attack."""
+        if self.parts:
+            return most_leaking([row.on(seeds) for row in self.parts], self.goal)
+        return replace(self, **_numbers(self.mine.on(seeds), self.twin and self.twin.on(seeds)))
 
     @property
     def defense(self) -> str:
@@ -239,7 +251,7 @@ class ResultsTable(Sequence[Result]):
         return f"<ResultsTable: {len(self)} settings × goals in {len(self.groups)} groups>"
 
 
-RESULT_FIELDS = {field.name for field in fields(Result)} | {"defense"}
+RESULT_FIELDS = {one.name for one in fields(Result)} | {"defense"}
 
 
 def results_table(records: Iterable[Record], attacks: Attacks = None) -> ResultsTable:
@@ -255,7 +267,7 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
     attacked = {
         id(setting): _by_aim(setting, attacks) for group in groups for setting in group.settings
     }
-    twins = _Twins(groups, attacked)
+    twins = Twins(groups, attacked)
     rows: list[Result] = []
     for group in groups:
         for setting in group.settings:
@@ -285,10 +297,8 @@ def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
     return {aim: attack for aim in aims if (attack := chosen[aim]) is not None}
 
 
-def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twins) -> Result:
+def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: Twins) -> Result:
     twin, keys = twins.of(setting, aim, mine)
-    share: Leakage = leakage(mine, twin)
-    leading = mine.leading
     return Result(
         setting=setting,
         goal=aim[0],
@@ -297,84 +307,60 @@ def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: _Twi
         cost_by_seed=cost.by_seed,
         cost_reason=cost.reason,
         is_equally_tuned=cost.is_equally_tuned,
-        leakage=share.share,
-        leakage_by_seed=share.by_seed,
-        certification=share.certification,
-        success=mine.success,
-        success_by_seed={seed: reading.success.value for seed, reading in mine.by_seed.items()},
-        advantage=mine.advantage,
-        metric=leading.metric,
-        chance=mine.mean("chance"),
-        baseline=mine.mean("baseline"),
-        ceiling=mine.mean("ceiling"),
-        twin_success=twin.success if twin else MISSING,
-        twin_advantage=twin.advantage if twin else MISSING,
-        attack=mine.attack,
-        attack_version=leading.version,
-        channel=leading.candidate[2],
-        n=min(reading.n for reading in mine.by_seed.values()),
         twin_keys=keys,
+        **_numbers(mine, twin),
     )
 
 
-class _Twins:
-    """Undefended twins of settings: the defenses with protection off that the classes name."""
+def _numbers(mine: Strongest, twin: Strongest | None) -> dict[str, Any]:
+    """Fields of a row that depend on what the attacks read."""
+    common = twin and twin.on(mine.candidates)
+    share: Leakage = leakage(mine, common)
+    leading = mine.leading
+    return {
+        "leakage": share.share,
+        "leakage_by_seed": share.by_seed,
+        "certification": share.certification,
+        "success": mine.success,
+        "success_by_seed": {seed: one.success.value for seed, one in mine.by_seed.items()},
+        "advantage": mine.advantage,
+        "metric": leading.metric,
+        "chance": mine.mean("chance"),
+        "baseline": mine.mean("baseline"),
+        "ceiling": mine.mean("ceiling"),
+        "twin_success": common.success if common else MISSING,
+        "twin_advantage": common.advantage if common else MISSING,
+        "attack": mine.attack,
+        "attack_version": leading.version,
+        "channel": leading.candidate[2],
+        "n": min(reading.n for reading in mine.by_seed.values()),
+        "mine": mine,
+        "twin": twin,
+    }
 
-    def __init__(
-        self, groups: Sequence[Group], attacked: Mapping[int, Mapping[Aim, Strongest]]
-    ) -> None:
-        self._attacked = attacked
-        self._settings: dict[tuple[object, ...], list[Setting]] = {}
-        self._names: dict[tuple[str, str], frozenset[tuple[str, str]]] = {}
-        for group in groups:
-            for setting in group.settings:
-                if setting.undefended:
-                    self._settings.setdefault(self._place(setting), []).append(setting)
 
-    def of(
-        self, setting: Setting, aim: Aim, mine: Strongest
-    ) -> tuple[Strongest | None, tuple[str, ...]]:
-        """The strongest attack on the twin, and the keys of its records; an undefended setting is its own twin.
+def most_leaking(rows: Sequence[Result], goal: Goal) -> Result:
+    """One row for several goals of a setting: the leakage of a seed is that of the goal of which most leaks.
 
-        Twins with equal training are preferred, then those of the same group, then those on the same data.
-        """
-        if setting.undefended:
-            return mine, setting.keys
-        names = self._twin_names(setting)
-        near = [
-            one
-            for one in self._settings.get(self._place(setting), [])
-            if aim in self._attacked[id(one)]
-            and (one.is_reproduced or not setting.is_reproduced)
-            and (
-                (names is None and one.defense == setting.defense)
-                or self._name(one) in (names or ())
+    Attack and success are those of the goal of which most leaks over all seeds. If one is not certified, there is no
+    leakage.
+    """
+    for row in rows:
+        if not row.is_certified:
+            return replace(
+                row,
+                goal=goal,
+                certification=NOT_CERTIFIED,
+                leakage=MISSING,
+                leakage_by_seed={},
+                parts=tuple(rows),
             )
-        ]
-        train = setting.first.cell.train
-        for alike in (
-            [one for one in near if one.group == setting.group and one.first.cell.train == train],
-            [one for one in near if one.group == setting.group],
-            near,
-        ):
-            found = {id(self._attacked[id(one)][aim]): one for one in alike}
-            best = closest_twin(mine, [self._attacked[id(one)][aim] for one in alike])
-            if best is not None:
-                return best, found[id(best)].keys
-        return None, ()
-
-    @staticmethod
-    def _place(setting: Setting) -> tuple[object, ...]:
-        cell = setting.first.cell
-        return cell.data_hash, cell.model_hash, cell.cut
-
-    def _twin_names(self, setting: Setting) -> frozenset[tuple[str, str]] | None:
-        return twin_settings((setting.defense, setting.params))
-
-    def _name(self, setting: Setting) -> tuple[str, str]:
-        """Defense and parameters, including those that the records lack."""
-        known = twin_settings((setting.defense, setting.params))
-        return next(iter(known)) if known else (setting.defense, setting.params)
+    seeds = set.intersection(*(set(row.leakage_by_seed) for row in rows))
+    if seeds and any(row.leakage_by_seed.keys() != seeds for row in rows):
+        rows = [row.on(seeds) for row in rows]
+    most = max(rows, key=lambda row: row.leakage.value)
+    by_seed = {seed: max(row.leakage_by_seed[seed] for row in rows) for seed in sorted(seeds)}
+    return replace(most, goal=goal, leakage_by_seed=by_seed, parts=tuple(rows))
 
 
 def _columns(name: str, interval: Interval) -> dict[str, float]:

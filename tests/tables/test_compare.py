@@ -99,6 +99,51 @@ def test_one_seed_is_compared_by_the_intervals_inside_the_cells():
     assert found.mean.low < -0.25 < found.mean.high
 
 
+def test_rows_with_other_seeds_are_read_on_the_common_ones():
+    """The attack that is stronger on seven seeds is not the one that two seeds choose."""
+
+    def cells(seeds, params):
+        attacks = {"eia-nn": lambda s: 0.7 if s < 2 else 0.3, "eia-bayes": lambda s: 0.6}
+        leaks = {s: [leak(read(s), name) for name, read in attacks.items()] for s in seeds}
+        return [record("sap", params, s, 0.9, leaks=leaks[s]) for s in seeds]
+
+    off = [record("sap", {"eta": None}, s, leaks=[leak(1.0)], undefended=True) for s in range(7)]
+    few, many = (
+        results_table([*cells(range(2), {"eta": 75.0}), *cells(seeds, {"eta": 90.0}), *off])
+        for seeds in (range(2), range(7))
+    )
+    assert at(many, 90).success_by_seed[0] == 0.6
+    for metric in ("leakage", "success"):
+        found = compare(at(many, 75), at(many, 90), metric)
+        assert found.mean.value == pytest.approx(0.0)
+        assert (found.seeds, found.b.success.value) == (2, pytest.approx(0.7))
+        assert found.mean == compare(at(few, 75), at(few, 90), metric).mean
+
+
+def test_a_curve_is_summarised_on_the_seeds_that_its_settings_share():
+    """Further seeds of one setting, which choose another attack for the first ones, change no summary."""
+
+    def with_second_attack(one):
+        if one.cell.defense.params != {"eta": 110.0}:
+            return one
+        first = one.cell.seed < 3
+        leaks = [one.leaks[0] if first else leak(0.01), leak(0.3 if first else 0.8, "eia-bayes")]
+        return one.model_copy(update={"leaks": leaks})
+
+    cells = [with_second_attack(one) for one in sweep(seeds=6)]
+    few = [one for one in cells if one.cell.seed < 3]
+    baselines = [one for one in cells if one.undefended or not one.leaks]
+    more = [one for one in cells if one.cell.defense.params == {"eta": 110.0}]
+    few, many = (
+        the_curve(few),
+        the_curve({one.key: one for one in [*few, *baselines, *more]}.values()),
+    )
+    assert few.leakage_within(3).value == many.leakage_within(3).value
+    assert few.leakage_within(3).setting.leakage.value > 0.8
+    assert many.leakage_within(3).setting.leakage.value < 0.7
+    assert few.cost_of_halving().value == many.cost_of_halving().value
+
+
 def difference(p):
     return Difference(None, None, "leakage", MISSING, p, 3, p < 0.05)
 

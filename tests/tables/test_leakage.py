@@ -225,3 +225,49 @@ def test_the_interval_is_paired_over_seeds():
 def test_failed_cells_give_no_row():
     bad = [record("sap", ON, s, utility=None, leaks=[], status="failed") for s in range(3)]
     assert not [r for r in results_table(bad) if r.is_certified]
+
+
+LUCK = {0: (0.9, 0.5), 1: (0.8, 0.5), 2: (0.4, 0.5), 3: (0.4, 0.6), 4: (0.4, 0.6)}
+"""Success of two attacks by seed: the first is the stronger one on the first seeds, the second over all."""
+
+
+def lucky(params, seeds, luck=LUCK, **fields):
+    return [
+        record("sap", params, s, leaks=list(map(leak, luck[s], ("eia-nn", "eia-bayes"))), **fields)
+        for s in seeds
+    ]
+
+
+def lucky_twin(seeds):
+    luck = {seed: (nearest + 0.01 * seed, 0.8) for seed, (nearest, _) in LUCK.items()}
+    luck[1] = luck[0]
+    return lucky(OFF, seeds, luck, undefended=True)
+
+
+def test_twin_and_setting_are_read_on_the_seeds_that_they_share():
+    """Further seeds of one side change no leakage, nor on which seeds an attack is chosen."""
+    few = the_row(*lucky(ON, range(2)), *lucky_twin(range(2)))
+    of_twin = the_row(*lucky(ON, range(2)), *lucky_twin(range(5)))
+    own = the_row(*lucky(ON, range(5)), *lucky_twin(range(2)))
+    assert few.twin_success.value == 0.9
+    assert few.leakage == of_twin.leakage == own.leakage
+    assert few.twin_success == of_twin.twin_success == own.twin_success
+    assert own.leakage_by_seed.keys() == {0, 1}
+    assert own.success_by_seed.keys() == set(range(5))
+
+
+def test_without_a_common_seed_each_is_read_on_all_of_its_own():
+    row = the_row(*lucky(ON, (0, 1)), *lucky_twin((2, 3, 4)))
+    assert row.leakage_by_seed.keys() == {0, 1}
+    assert row.twin_success.value == pytest.approx(0.8)
+
+
+def test_a_row_read_on_some_seeds_knows_nothing_of_the_others():
+    """With all seeds, `eia-bayes` is chosen for the first one; among the first two, it is `eia-nn`."""
+    every = the_row(*lucky(ON, range(5)), *[twin(1.0, s) for s in range(5)])
+    few = the_row(*lucky(ON, range(2)), *[twin(1.0, s) for s in range(2)])
+    assert every.success_by_seed[0] == 0.5
+    read = every.on({0, 1})
+    assert read.success_by_seed == few.success_by_seed == {0: 0.9, 1: 0.8}
+    assert (read.leakage, read.twin_advantage) == (few.leakage, few.twin_advantage)
+    assert every.on(set(range(9))).success == every.success
