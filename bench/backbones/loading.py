@@ -23,6 +23,7 @@ from leakboard.bench.backbones.folders import CONFIG, ModelFolder, model_files, 
 from leakboard.bench.backbones.precision import cache_casts
 from leakboard.bench.backbones.tokeniser_trial import try_tokeniser
 from leakboard.bench.contracts import LeakboardError, MissingExtra, did_you_mean, place, plain
+from leakboard.bench.tasks import hub_access
 
 MOST_LABELS = 2**17
 """Largest number of labels; transformers stores a name for each."""
@@ -131,9 +132,12 @@ def _download(name: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
-        return Path(
-            snapshot_download(name, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"])
-        )
+        with hub_access():
+            return Path(
+                snapshot_download(
+                    name, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model"]
+                )
+            )
     except Exception as error:  # the hub's client raises many types
         raise LeakboardError(
             f"model '{name}' could not be fetched from the hub ({type(error).__name__}: {error}). "

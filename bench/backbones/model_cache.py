@@ -33,17 +33,33 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
     try:
         cache.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LeakboardError(
-            f"model '{model}' is stored in a cache, but {cache} cannot be created ({error}). "
-            "Set XDG_CACHE_HOME to another folder"
-        ) from error
-    with tempfile.TemporaryDirectory(dir=cache, prefix="unfinished-") as unfinished:
-        inside = Path(unfinished) / name
+        raise _cache_error(model, f"{cache} cannot be created", error) from error
+    try:
+        _create(folder, make)
+    except OSError as error:
+        raise _cache_error(model, f"{folder} cannot be written", error) from error
+    return folder
+
+
+def _create(folder: Path, make: Callable[[Path], None]) -> None:
+    """Write a folder elsewhere, flush it, and rename it, so that it is never half written."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unfinished-") as unfinished:
+        inside = Path(unfinished) / folder.name
         inside.mkdir()
         make(inside)
+        for path in inside.rglob("*"):
+            if path.is_file():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
         try:
             inside.rename(folder)
         except OSError:
             if not folder.is_dir():  # otherwise another process was faster, with the same model
                 raise
-    return folder
+
+
+def _cache_error(model: str, what: str, error: OSError) -> LeakboardError:
+    return LeakboardError(
+        f"model '{model}' is stored in a cache, but {what} ({error.strerror or error}). "
+        "Make room, or set XDG_CACHE_HOME to another folder"
+    )

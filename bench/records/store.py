@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from errno import EIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -240,7 +241,7 @@ def find(key: str, roots: Sequence[Path]) -> Record:
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary file that replaces `path` when the block ends; after an error the old file stays.
 
-    A new file is readable by everybody; an existing one keeps its permissions.
+    A new file is readable by everybody; an existing one keeps its permissions. An error of the disk names `path`.
     """
     place = Path(os.path.realpath(path))  # a link stays one
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
@@ -249,6 +250,9 @@ def replacing(path: Path) -> Iterator[Path]:
         yield Path(name)
         os.chmod(name, stat.S_IMODE(place.stat().st_mode) if place.exists() else 0o644)
         os.replace(name, place)
+    except OSError as error:
+        os.unlink(name)
+        raise OSError(error.errno or EIO, error.strerror or str(error), str(path)) from error
     except BaseException:
         os.unlink(name)
         raise

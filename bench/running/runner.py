@@ -10,13 +10,14 @@ from typing import Any
 
 from leakboard.bench.contracts import (
     Leak,
+    LeakboardError,
     Record,
     Status,
     attack_id,
 )
 from leakboard.bench.exchange import has_transcript
 from leakboard.bench.methods import spec_of
-from leakboard.bench.records import Corrupt, Store
+from leakboard.bench.records import Corrupt, Store, has_locks
 from leakboard.bench.running.cell_context import CellContext, Inputs, PublicTexts, encode_public
 from leakboard.bench.running.cells import run_cell
 from leakboard.bench.running.grants import with_shadows
@@ -50,6 +51,7 @@ class Runner:
     first: int = 0
     workers: int = 1
     isolated: bool = False
+    _begun: bool = False
     _last: tuple[tuple[Any, ...], Inputs] | None = None
     _public: dict[tuple[str, str, int], PublicTexts] = field(default_factory=dict)
 
@@ -93,8 +95,17 @@ class Runner:
 
     def _claimed(self, planned: PlannedCell) -> Record | None:
         """The cell's record, after running it if necessary; None while another process holds its lock."""
+        self._check_folder()
         with self.store.claim(planned.cell.key) as mine:
+            self._begun = True
             return self._completed(planned) if mine else None
+
+    def _check_folder(self) -> None:
+        """Raise LeakboardError if the folder of the records is gone: its records would be missing at the end."""
+        if self._begun and not has_locks(self.store.folder):
+            raise LeakboardError(
+                f"{self.store.folder}: the folder was removed during the run, with the records in it. Run again"
+            )
 
     def missing(self, planned: PlannedCell) -> tuple[Record | None, list[Pairing]]:
         """The stored record of a cell, and the attacks that it still lacks.
@@ -131,6 +142,7 @@ class Runner:
             record = earlier.model_copy(update={"leaks": [*reasons, *waiting]}).merged(earlier)
         else:
             record = self._run(ready, waiting, earlier)
+        self._check_folder()
         self.store.write(record)
         self.reporter.finished(record, reused)
         return record

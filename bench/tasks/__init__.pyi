@@ -10,6 +10,7 @@ from .catalogue import known_task as known_task
 from .catalogue import listing as listing
 from .chat import parse_prompt as parse_prompt
 from .chat import plain_prompt as plain_prompt
+from .hub_access import hub_access as hub_access
 from .loading import GENERATORS as GENERATORS
 from .loading import data_folder as data_folder
 from .loading import load_task as load_task

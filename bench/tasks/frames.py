@@ -11,6 +11,7 @@ from typing import Any
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 from leakboard.bench.tasks.arrow import arrow_table, class_names
 from leakboard.bench.tasks.content import MOST_BYTES, check_size, too_large
+from leakboard.bench.tasks.hub_access import hub_access
 from leakboard.bench.tasks.table import Rows, Table
 from leakboard.bench.tasks.values import build_table
 
@@ -170,7 +171,8 @@ def read_address(path: Path) -> dict[str, Table]:
     repo = f"{words[0]}/{name}"
     config = words[2] if len(words) == 3 else None
     try:
-        found = datasets.load_dataset(repo, config, revision=revision or None)
+        with hub_access():
+            found = datasets.load_dataset(repo, config, revision=revision or None)
     except Exception as error:  # Its network, cache and format errors have no common base.
         raise LeakboardError(
             f"{repo} could not be loaded from the hub ({plain(error)[:300]}). Check the name and the network, or give "

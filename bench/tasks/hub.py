@@ -8,6 +8,7 @@ from typing import Any
 from leakboard.bench.contracts import LeakboardError, MissingExtra
 from leakboard.bench.tasks.assemble import assemble
 from leakboard.bench.tasks.catalogue import Entry, Hub
+from leakboard.bench.tasks.hub_access import hub_access
 from leakboard.bench.tasks.table import Table
 from leakboard.bench.tasks.task import Task
 
@@ -36,9 +37,10 @@ def load_hub(entry: Entry) -> Task:
     tables = {}
     for split, theirs in hub.splits.items():
         try:
-            data = datasets.load_dataset(
-                hub.repo, hub.config, data_files=hub.file, revision=hub.revision, split=theirs
-            )
+            with hub_access():
+                data = datasets.load_dataset(
+                    hub.repo, hub.config, data_files=hub.file, revision=hub.revision, split=theirs
+                )
         except Exception as error:  # Its network, cache and format errors have no common base.
             raise LeakboardError(
                 f"task '{entry.name}': {hub.repo} could not be loaded from the hub ({error}). "

@@ -10,6 +10,7 @@ from typing import Any
 from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, MissingExtra, plain
 from leakboard.bench.records import export
+from leakboard.bench.tasks import hub_access
 from leakboard.leaderboards.tables import RecordSet
 
 SCHEME = "hf://"
@@ -28,7 +29,8 @@ def fetched(address: str) -> Path:
     repo, revision = _parts(address)
     api = _api()
     try:
-        path = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
+        with hub_access(api.endpoint):
+            path = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
     except Exception as error:  # errors of the network, the cache and the hub have no common base
         raise _hub_error(address, error) from error
     return Path(path)
@@ -62,16 +64,17 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
             CARD: _card(repo, records, version).encode(),
         }
         try:
-            api.create_repo(repo, repo_type="dataset", exist_ok=True)
-            done = api.create_commit(  # all three files or none
-                repo,
-                [
-                    operation(path_in_repo=name, path_or_fileobj=data)
-                    for name, data in content.items()
-                ],
-                commit_message=f"{len(records)} records, by Leakboard {__version__}",
-                repo_type="dataset",
-            )
+            with hub_access(api.endpoint):
+                api.create_repo(repo, repo_type="dataset", exist_ok=True)
+                done = api.create_commit(  # all three files or none
+                    repo,
+                    [
+                        operation(path_in_repo=name, path_or_fileobj=data)
+                        for name, data in content.items()
+                    ],
+                    commit_message=f"{len(records)} records, by Leakboard {__version__}",
+                    repo_type="dataset",
+                )
         except Exception as error:
             raise _hub_error(address, error) from error
     return str(done.commit_url)
@@ -110,6 +113,7 @@ def _hub_error(address: str, error: Exception) -> LeakboardError:
         "RemoteEntryNotFoundError": f"it holds no {SNAPSHOT}; `leakboard push` writes one",
         "LocalEntryNotFoundError": f"the hub cannot be reached, and nothing is in the cache ({about})",
         "HFValidationError": about,
+        "ConnectionError": about,
     }
     return LeakboardError(f"{address}: {advice.get(name, f'{name}: {about}')}")
 

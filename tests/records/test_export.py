@@ -61,9 +61,10 @@ def test_a_failed_export_leaves_the_old_file_and_nothing_else(
 
     def half_written(table: pd.DataFrame, to: Path, index: bool) -> None:
         Path(to).write_text("ha")
-        raise OSError("no space left")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pd.DataFrame, "to_csv", half_written)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="No space") as error:
         export(frame([]), path)
+    assert error.value.filename == str(path)
     assert [p.read_text() for p in tmp_path.iterdir()] == ["old"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import sys
 from functools import partial
 from threading import Thread
@@ -138,3 +140,22 @@ def test_the_commands_push_and_read_by_the_same_address(hub, ours, leakboard):
     code, out, _ = leakboard("diff", "hf://me/records", ours)
     assert code == 0
     assert "0 settings are new and 0 gone; 0 numbers changed" in out
+
+
+def test_without_network_it_is_said_at_once(monkeypatch, tmp_path):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    asked = []
+
+    def lookup(*args, **kwargs):
+        asked.append(args[0])
+        raise socket.gaierror("Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    with pytest.raises(lb.LeakboardError, match="nobody/nothing: the hub cannot be reached"):
+        lb.load("hf://nobody/nothing")
+    assert len(asked) == 1
+    assert not huggingface_hub.constants.HF_HUB_OFFLINE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import ClassVar
 
@@ -337,3 +338,16 @@ def test_a_transcript_that_is_missing_or_incomplete_is_written_by_a_later_run(tm
     assert Runner(plan, store, told, tmp_path / "sent").run() == [first]
     assert len(trained) == before
     assert told.reused == [False, False, True]
+
+
+def test_a_folder_that_is_removed_during_the_run_stops_it_with_a_sentence(tmp_path):
+    folder = tmp_path / "records"
+
+    class Removes(Reporter):
+        def finished(self, record, reused):
+            shutil.rmtree(folder)
+
+    plan = make(NoDefense(), attacks=[], limit=16, seeds=(0, 1))
+    with pytest.raises(LeakboardError, match="records: the folder was removed during the run"):
+        Runner(plan, Store(folder), Removes()).run()
+    assert not folder.exists()
