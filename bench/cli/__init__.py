@@ -6,7 +6,8 @@ check failed, and 2 for an error that the user can fix.
 """
 
 # In the order in which --help shows their commands.
-from leakboard.bench.cli import running, tuning, attacking, auditing, reading, sharing  # noqa: F401, I001
+from leakboard.bench.cli import running, tuning, attacking, auditing, reading  # noqa: F401, I001
+from leakboard.bench.cli import exporting, sharing  # noqa: F401
 from leakboard.bench.cli import methods, models, submissions, doctor  # noqa: F401
 from leakboard.bench.cli.app import app, complaints, console, main
 

@@ -1,4 +1,4 @@
-"""Commands that read records: tables, exports, figures, leaderboards, findings and the site."""
+"""Commands that read records: tables, leaderboards, findings and the site."""
 
 from __future__ import annotations
 
@@ -65,79 +65,6 @@ def show(
     else:
         parts = results_tables if everything else digest_parts
         _print(parts(results_under(results.table, attack), results.frame()))
-
-
-@app.command()
-def export(
-    source: Source,
-    file: Annotated[
-        Path | None, typer.Argument(help="Ends in .csv, .parquet or .json; or use --out.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "--to", help="The same file.")] = None,
-) -> None:
-    """Write the records of a suite as one table, with one row per cell and attack.
-
-    `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
-    """
-    if (file := file or out) is None:
-        raise LeakboardError("name a file that ends in .csv, .parquet or .json")
-    results = results_of(source)
-    results.export(file)
-    console.print(f"{len(results.frame())} rows in {file}")
-
-
-@app.command()
-def plot(
-    what: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[KIND] SUITE",
-            help="A kind of figure (default: tradeoff), then a suite or a folder of records.",
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the figures.")] = Path(
-        "plots"
-    ),
-    goal: Annotated[str | None, Goals] = None,
-    attack: Annotated[str, AttackOption] = "strongest",
-    against: Annotated[
-        str | None,
-        typer.Option(
-            help="Draw leakage and utility against this: cut, or any parameter that was swept."
-        ),
-    ] = None,
-    width: Annotated[
-        float,
-        typer.Option(help="Inches, such as 3.3 for a column of a paper; letters keep their size."),
-    ] = 7.0,
-) -> None:
-    """Draw leakage against cost, or another figure, as PNG, SVG and PDF.
-
-    Of many defenses: goals (what each leaks of everything, and what it costs).
-
-    Of a suite that mirrors a paper: printed (empirical privacy and utility, with the paper's own points).
-
-    Of released models: memory (exposure of canaries under every defense).
-
-    Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
-    knob), bars (both for every setting), pca (what was sent, coloured by label; one seed).
-
-    Examples: leakboard plot smoke --goal labels
-
-    leakboard plot sap-figure4 --against cut
-
-    leakboard plot training p3eft-figure4
-    """
-    from leakboard.leaderboards.figures import KINDS
-    from leakboard.leaderboards.tables import goal_of
-
-    kind, source = what if len(what) == 2 else (KINDS[0], what[0])
-    if len(what) > 2 or kind not in KINDS:
-        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, KINDS)}")
-    if goal is not None:
-        goal_of(goal, "--goal")  # before records are looked for, which may not be there
-    for path in results_of(source).plot(kind, out, goal, attack, against, width):
-        console.print(str(path), highlight=False)
 
 
 @app.command()

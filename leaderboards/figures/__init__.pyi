@@ -1,3 +1,4 @@
 from .drawing import KINDS as KINDS
 from .drawing import Request as Request
 from .drawing import draw as draw
+from .drawing import draw_axes as draw_axes

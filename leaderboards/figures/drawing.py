@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from math import nan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.leaderboards.rendering import Plot, save
+from leakboard.leaderboards.rendering import (
+    Plot,
+    check_style,
+    draw_figure,
+    draw_on_axes,
+    save,
+    styled,
+)
 from leakboard.leaderboards.tables import STRONGEST, RecordSet
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FOLDER = Path(__file__).with_name("kinds")
 FIRST = "tradeoff"
@@ -17,6 +29,9 @@ KINDS = sorted(
     (path.stem for path in FOLDER.glob("[a-z]*.py")), key=lambda kind: (kind != FIRST, kind)
 )
 """All kinds, from the names of their files; the default first."""
+WIDTHS = {"column": 3.3, "text": 7.0}
+"""Widths of most two-column papers in inches."""
+FORMATS = ("png", "svg", "pdf")
 LEAST, MOST = 2.0, 40.0
 """Smallest and largest width of a figure in inches."""
 
@@ -29,14 +44,52 @@ class Request:
         goal: a goal by any of its names; None for the first one with results.
         attack: strongest, paper, or the name of an attack.
         against: swept parameter, or cut.
-        width: width in inches.
+        width: width in inches, or of one of `WIDTHS`.
+        title: title above the figure; by default none, and the caption says what is drawn.
+        formats: kinds of files, or several with commas; by default all.
+        style: style of matplotlib: a name that it knows, or a file.
     """
 
     kind: str = FIRST
     goal: str | None = None
     attack: str = STRONGEST
     against: str | None = None
-    width: float = 7.0
+    width: float | str = "text"
+    title: str = ""
+    formats: str | Sequence[str] = ()
+    style: str | None = None
+
+    @property
+    def inches(self) -> float:
+        """Width in inches.
+
+        Raises:
+            LeakboardError: an unknown word, or too narrow or too wide.
+        """
+        width = WIDTHS.get(str(self.width), self.width)
+        try:
+            inches = float(width)
+        except (TypeError, ValueError):
+            inches = nan
+        if not LEAST <= inches <= MOST:
+            raise LeakboardError(
+                f"width: expected inches from {LEAST:g} to {MOST:g}, or {' or '.join(WIDTHS)}, got {self.width}"
+            )
+        return inches
+
+    @property
+    def kinds_of_files(self) -> list[str]:
+        """Kinds of files.
+
+        Raises:
+            LeakboardError: an unknown one.
+        """
+        given = [self.formats] if isinstance(self.formats, str) else self.formats
+        found = [each.strip().lower() for one in given for each in one.split(",")]
+        for each in found:
+            if each not in FORMATS:
+                raise LeakboardError(f"format: unknown '{each}'. {did_you_mean(each, FORMATS)}")
+        return list(dict.fromkeys(found)) or list(FORMATS)
 
 
 def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
@@ -49,23 +102,47 @@ def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
         raise LeakboardError(
             f"kind: unknown '{request.kind}'. {did_you_mean(str(request.kind), KINDS)}"
         )
+    if not found.records:
+        raise LeakboardError(f"nothing to draw: {found.name} holds no records")
     kind = import_module(f"leakboard.leaderboards.figures.kinds.{request.kind}")
     described: Iterable[tuple[str, Plot]] = kind.plots(found, request)
     return {f"{found.name}-{name}": plot for name, plot in described}
 
 
 def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
-    """Draws the figures of a kind into the folder `out` and returns the files.
+    """Draws the figures of a kind into the folder `out` and returns the files: pictures, and captions as text.
 
     Raises:
-        LeakboardError: an unknown option, nothing to draw, or an invalid width.
+        LeakboardError: an unknown option, or nothing to draw.
     """
-    if not LEAST <= request.width <= MOST:
-        raise LeakboardError(
-            f"width: expected inches from {LEAST:g} to {MOST:g}, got {request.width:g}"
-        )
+    check_style(request.style)
+    look = request.inches, request.kinds_of_files, request.title, request.style
     return [
         file
         for name, plot in plots(found, request).items()
-        for file in save(plot, out / name, request.width)
+        for file in save(plot, out / name, *look)
     ]
+
+
+def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axes:
+    """Draws the figures of a kind with pyplot, or the only panel on given axes; returns the first axes.
+
+    Raises:
+        LeakboardError: an unknown option, nothing to draw, or several panels for one axes.
+    """
+    check_style(request.style)
+    inches, described = request.inches, list(plots(found, request).values())
+    panels = [panel for plot in described for panel in plot.panels]
+    if ax is not None and len(panels) != 1:
+        places = dict.fromkeys(panel.title.replace("\n", ", ") for panel in panels if panel.title)
+        raise LeakboardError(
+            f"ax: this figure has {len(panels)} panels ({'; '.join(places)}): leave out ax, or take records with one"
+        )
+    if ax is not None:
+        draw_on_axes(panels[0], ax)
+        return ax
+    import matplotlib.pyplot as plt
+
+    with styled(request.style):
+        figures = [draw_figure(plot, inches, request.title, plt.figure()) for plot in described]
+    return figures[0].axes[0]

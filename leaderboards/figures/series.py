@@ -18,7 +18,6 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     count,
     curves,
-    display_name,
     format_parameter,
     format_parameters,
     goal_of,
@@ -157,8 +156,3 @@ def measured_words(results: Sequence[Result]) -> str:
         least = f"{numbers[0]} to " if len(numbers) > 1 else ""
         about = f"{least}{count(numbers[-1], 'seed')}"
     return f"Measured on {models}, {about}, with 95 % intervals."
-
-
-def defense_names(names: Iterable[str]) -> str:
-    """Defenses as their authors write them, each once."""
-    return ", ".join(dict.fromkeys(display_name(name) for name in names))

@@ -10,7 +10,7 @@ from math import isnan
 from typing import Any
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
-from leakboard.bench.records import canonical_json, rows_of
+from leakboard.bench.records import ALIKE, canonical_json, rows_of
 from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, Place, measured_words
 from leakboard.leaderboards.rendering import (
     LINES,
@@ -177,19 +177,21 @@ def _panel(
 ) -> Panel:
     xs = _ordered([one.x for one in own])
     place, axis = _axis(xs, against)
-    by_line: dict[str, list[Swept]] = {}
+    by_line: dict[str, dict[str, list[Swept]]] = {}
     for one in own:
-        by_line.setdefault(one.name, []).append(one)
+        trainings = by_line.setdefault(one.name, {})
+        trainings.setdefault(_training(one.result, against), []).append(one)
     series = []
-    for n, (name, line) in enumerate(by_line.items()):
-        points = [
-            Point(exact(place[json.dumps(one.x)]), y, detail=one.result.name)
-            for one in sorted(line, key=lambda one: place[json.dumps(one.x)])
-            if not (y := _quantity(one.result, quantity)).is_missing
-        ]
-        dash = LINES[n % len(LINES)] if len(points) > 1 else ""
-        marker = style_of(line[0].result.defense).marker
-        series.append(Series(name, points, colours[name], marker, dash))
+    for n, (name, trainings) in enumerate(by_line.items()):
+        for line in trainings.values():
+            points = [
+                Point(exact(place[json.dumps(one.x)]), y, detail=one.result.name)
+                for one in sorted(line, key=lambda one: place[json.dumps(one.x)])
+                if not (y := _quantity(one.result, quantity)).is_missing
+            ]
+            dash = LINES[n % len(LINES)] if len(points) > 1 else ""
+            how, group = style_of(line[0].result.defense), display_name(line[0].result.defense)
+            series.append(Series(name, points, colours[name], how.marker, dash, group=group))
     first = own[0].result
     high = Axis(first.setting.first.utility_metric or "utility")
     lines: list[Reference] = []
@@ -200,6 +202,12 @@ def _panel(
         high = Axis(f"success ({first.metric})")
         lines = [Reference("y", first.baseline, "guessing")]
     return Panel(title, axis, high, series, lines, height=2.4)
+
+
+def _training(one: Result, against: str) -> str:
+    """Training settings but the swept one; a line joins only results of equal ones."""
+    train = one.setting.first.cell.train
+    return train.model_dump_json(exclude={*ALIKE, against})
 
 
 def _quantity(one: Result, name: str) -> Interval:
@@ -290,6 +298,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                     style_of(defense).marker,
                     "dashed",
                     hollow=True,
+                    group=display_name(defense),
                 )
                 for n, ((defense, rest), line) in enumerate(lines.items())
             ]

@@ -1,4 +1,8 @@
+from .files import check_style as check_style
+from .files import draw_figure as draw_figure
+from .files import draw_on_axes as draw_on_axes
 from .files import save as save
+from .files import styled as styled
 from .html import TABLE_CSS as TABLE_CSS
 from .html import html_table as html_table
 from .plot import CLASSES as CLASSES

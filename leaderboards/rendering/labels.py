@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
@@ -49,7 +48,6 @@ def place_labels(
     figure = ax.get_figure(root=True)
     assert isinstance(figure, Figure)
     pixels = float(figure.dpi / 72)
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     dots = ax.transData.transform(markers)
     trace = np.concatenate(
         [np.empty((0, 2)), *(_sampled(ax.transData.transform(line)) for line in lines)]
@@ -58,7 +56,7 @@ def place_labels(
     for label in labels:
         point = ax.transData.transform((label.x, label.y))
         probe = ax.text(0, 0, label.text, fontsize=size, transform=None)
-        box = probe.get_window_extent(renderer)
+        box = probe.get_window_extent()
         probe.remove()
         half = np.array([box.width, box.height]) / 2
         # Diagonal positions are closer, so that labels do not look detached.

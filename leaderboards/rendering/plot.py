@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from leakboard.leaderboards.tables import Interval
@@ -12,6 +12,10 @@ GREY = "#6b6b6b"
 CLASSES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 """Colours of classes, after Okabe and Ito; defenses have their own colours."""
 Line = Literal["", "solid", "dashed", "dotted", "dashdot"]
+MOST_NAMES = 8
+"""Largest number of names in a legend."""
+PALE = "#d4d4d4"
+"""Colour of series of other parts of a split plot."""
 LINES: tuple[Line, ...] = ("solid", "dashdot", "dotted", "dashed")
 """Line styles of variants of one defense, in order."""
 
@@ -61,6 +65,11 @@ class Series:
     size: float = 5.0
     group: str = ""
 
+    @property
+    def measured(self) -> list[Point]:
+        """Points of which both numbers are known."""
+        return [one for one in self.points if not (one.x.is_missing or one.y.is_missing)]
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -82,6 +91,7 @@ class Axis:
         ticks: values with their labels, such as names of settings.
         percent: write shares from 0 to 1 as percentages.
         rises: False if the largest value is at the origin.
+        shared: label the ticks only in the first panel of a row.
     """
 
     label: str = ""
@@ -91,6 +101,7 @@ class Axis:
     log: bool = False
     percent: bool = False
     rises: bool = True
+    shared: bool = False
 
 
 @dataclass(frozen=True)
@@ -129,3 +140,46 @@ class Plot:
     @property
     def rows(self) -> list[Sequence[Panel]]:
         return [self.panels[n : n + self.columns] for n in range(0, len(self.panels), self.columns)]
+
+
+def split_plot(plot: Plot) -> list[Plot]:
+    """Parts with at most `MOST_NAMES` names in their legends; a plot with few names is its own only part.
+
+    A part has all rows of panels in which some of its series are. It names the series of some groups; those without a
+    group are in all parts, and those of other groups are pale and have no name.
+    """
+    series = [one for panel in plot.panels for one in panel.series if one.name and one.measured]
+    names = dict.fromkeys((one.group, one.name) for one in series)
+    common = {name for group, name in names if not group}
+    common |= {one.label for panel in plot.panels for one in panel.references if one.label}
+    if len(common) + sum(bool(group) for group, _ in names) <= MOST_NAMES:
+        return [plot]
+    room = max(1, MOST_NAMES - len(common))
+    chunks: list[list[tuple[str, str]]] = []
+    for group in dict.fromkeys(group for group, _ in names if group):
+        own = [each for each in names if each[0] == group]
+        if chunks and len(chunks[-1]) + len(own) <= room:
+            chunks[-1] += own
+        else:
+            chunks += [own[n : n + room] for n in range(0, len(own), room)]
+    return [_part(plot, set(chunk)) for chunk in chunks]
+
+
+def _part(plot: Plot, names: set[tuple[str, str]]) -> Plot:
+    def is_in(series: Series) -> bool:
+        return (series.group, series.name) in names
+
+    panels = []
+    for row in plot.rows:
+        if not any(is_in(one) for panel in row for one in panel.series):
+            continue
+        for panel in row:
+            others = [_pale(one) for one in panel.series if one.group and not is_in(one)]
+            named = [one for one in panel.series if not one.group or is_in(one)]
+            panels.append(replace(panel, series=[*others, *named]))
+    return replace(plot, panels=panels)
+
+
+def _pale(series: Series) -> Series:
+    points = [Point(exact(one.x.value), exact(one.y.value)) for one in series.points]
+    return replace(series, name="", points=points, colour=PALE, band=False)

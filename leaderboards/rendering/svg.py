@@ -54,7 +54,7 @@ def svg_plot(plot: Plot) -> Markup:
         series.name: _key(series)
         for panel in plot.panels
         for series in panel.series
-        if series.name and _measured(series)
+        if series.name and series.measured
     }
     legend = Markup("<ul>{}</ul>\n").format(Markup("").join(keys.values())) if keys else ""
     caption = Markup("<figcaption>{}</figcaption>\n").format(plot.caption) if plot.caption else ""
@@ -172,12 +172,8 @@ def _reference(one: Reference, x: _Scale, y: _Scale) -> Markup:
     )
 
 
-def _measured(series: Series) -> list[Point]:
-    return [p for p in series.points if not (p.x.is_missing or p.y.is_missing)]
-
-
 def _series(series: Series, x: _Scale, y: _Scale) -> Markup:
-    points = _measured(series)
+    points = series.measured
     parts: list[Markup] = []
     if series.band:
         inside = [p for p in points if not isnan(p.y.low)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Literal, Self, overload
 
 from leakboard.bench.contracts import LeakboardError, teaches
 from leakboard.bench.records import DataVersion, export
@@ -13,6 +14,8 @@ from leakboard.leaderboards.results.best import Best
 from leakboard.leaderboards.tables import STRONGEST, RecordSet
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from leakboard.leaderboards.findings import Finding
 
 
@@ -74,37 +77,88 @@ class Results(RecordSet):
         export(self._table, Path(path))
         return Path(path)
 
-    @teaches(to="out")
+    @overload
     def plot(
         self,
         kind: str = "tradeoff",
-        out: str | Path = "plots",
+        *,
+        out: None = None,
         goal: str | None = None,
         attack: str = STRONGEST,
         against: str | None = None,
-        width: float = 7.0,
-    ) -> list[Path]:
-        """Draws a figure as PNG, SVG and PDF, and returns the files.
+        width: float | Literal["column", "text"] = "text",
+        ax: Axes | None = None,
+        title: str = "",
+        formats: str | Sequence[str] = (),
+        style: str | None = None,
+    ) -> Axes: ...
+
+    @overload
+    def plot(
+        self,
+        kind: str = "tradeoff",
+        *,
+        out: str | Path,
+        goal: str | None = None,
+        attack: str = STRONGEST,
+        against: str | None = None,
+        width: float | Literal["column", "text"] = "text",
+        ax: None = None,
+        title: str = "",
+        formats: str | Sequence[str] = (),
+        style: str | None = None,
+    ) -> list[Path]: ...
+
+    @teaches(to="out", format="formats")
+    def plot(
+        self,
+        kind: str = "tradeoff",
+        *,
+        out: str | Path | None = None,
+        goal: str | None = None,
+        attack: str = STRONGEST,
+        against: str | None = None,
+        width: float | Literal["column", "text"] = "text",
+        ax: Axes | None = None,
+        title: str = "",
+        formats: str | Sequence[str] = (),
+        style: str | None = None,
+    ) -> Axes | list[Path]:
+        """Draws a figure, and returns its axes; with `out` writes it as files, and returns these.
+
+        The caption with the conditions is in a .txt file next to the pictures.
 
         Args:
             kind: tradeoff (leakage against cost), goals (leakage of each defense for all goals), printed (with the
                 numbers of the paper that the suite mirrors), memory (exposure of canaries), or for label privacy
                 training, sensitivity, bars, pca.
-            out: folder of the files.
+            out: folder of the files; without it, pyplot draws the figure, as notebooks show it.
             goal: inputs, identity, labels, attributes, secrets, members or model; by default the first attacked one.
                 For tradeoff and printed.
             attack: strongest, paper, or the name of an attack.
             against: parameter on the x axis, such as cut, instead of the cost; for tradeoff.
-            width: width of the figure in inches, such as 3.3 for a column of a paper.
+            width: width of the figure in inches, or of a column (3.3) or the text (7) of most papers.
+            ax: axes of matplotlib to draw on, in your own style; the figure must have one panel.
+            title: title above the figure, which has none by default.
+            formats: png, svg, pdf, or several; by default all.
+            style: style of matplotlib: a name that it knows, or a file.
+
+        Returns:
+            The first axes, whose `figure` has the others; with `out` the files.
 
         Raises:
             LeakboardError: an unknown argument, or nothing to draw.
         """
-        from leakboard.leaderboards.figures import Request, draw
+        from leakboard.leaderboards.figures import Request, draw, draw_axes
 
-        if not self.records:
-            raise LeakboardError(f"nothing to draw: {self.name} holds no records")
-        return draw(self, Path(out), Request(kind, goal, attack, against, width))
+        request = Request(kind, goal, attack, against, width, title, formats, style)
+        if out is None:
+            return draw_axes(self, request, ax)
+        if ax is not None:
+            raise LeakboardError(
+                "ax: leave out `out`; your own figure is saved by `ax.figure.savefig`"
+            )
+        return draw(self, Path(out), request)
 
     def named(self, name: str) -> Self:
         """The same records with another name, for titles and files of figures."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
 from experiments import compared
+from matplotlib.figure import Figure
 from paths import PUBLISHED
 from records import leak
 
@@ -167,9 +169,24 @@ def test_an_export_holds_the_frame(folders, tmp_path, suffix):
 def test_figures_are_written_and_named_after_the_records(folders, tmp_path):
     paths = lb.load(*folders).named("mine").plot(out=tmp_path / "plots")
     assert sorted(path.name for path in paths) == [
-        f"mine-inputs.{s}" for s in ("pdf", "png", "svg")
+        f"mine-inputs.{s}" for s in ("pdf", "png", "svg", "txt")
     ]
-    assert all(path.stat().st_size > 1000 for path in paths)
+    assert all(path.stat().st_size > 1000 for path in paths if path.suffix != ".txt")
+
+
+def test_a_figure_comes_as_axes_of_the_given_width_or_on_the_given_axes(folders, tmp_path):
+    results = lb.load(*folders)
+    ax = results.plot(width=3.3)
+    assert ax.figure.get_figure(root=True).get_size_inches()[0] == 3.3
+    assert ax.get_xlabel() == "← leakage of inputs"
+    mine = Figure().add_subplot()
+    assert results.plot(ax=mine) is mine
+    assert mine.get_xlabel() == "← leakage of inputs"
+    plt.close("all")
+    with pytest.raises(lb.LeakboardError, match=r"ax: this figure has \d panels"):
+        results.plot("goals", ax=mine)
+    with pytest.raises(lb.LeakboardError, match="ax: leave out `out`"):
+        results.plot(out=tmp_path, ax=mine)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from PIL import Image
 
 
 def test_show_tells_leakage_and_with_attacks_all_and_why_some_did_not_run(leakboard, records):
@@ -71,14 +72,29 @@ def test_an_export_has_a_row_per_cell_and_attack(leakboard, records, tmp_path, s
     assert (ran.ep <= 1).all()
 
 
-def test_plot_writes_three_formats(leakboard, records, tmp_path):
+def test_plot_writes_three_formats_and_the_caption(leakboard, records, tmp_path):
     code, _, _ = leakboard("plot", records, "--out", tmp_path)
     assert code == 0
     assert {p.suffix: p.read_bytes()[:4] for p in tmp_path.iterdir()} == {
         ".png": b"\x89PNG",
         ".svg": b"<?xm",
         ".pdf": b"%PDF",
+        ".txt": b"Leak",
     }
+
+
+def test_plot_takes_width_title_format_and_style_of_a_paper(leakboard, records, tmp_path):
+    style = tmp_path / "paper.mplstyle"
+    style.write_text("figure.facecolor: ffff00\n", "utf-8")
+    look = ["--width", "column", "--title", "Ours", "--format", "png,svg", "--style", style]
+    code, _, err = leakboard("plot", records, "--out", tmp_path / "plots", *look)
+    assert code == 0, err
+    assert {p.suffix for p in (tmp_path / "plots").iterdir()} == {".png", ".svg", ".txt"}
+    (png,) = (tmp_path / "plots").glob("*.png")
+    picture = Image.open(png).convert("RGB")
+    assert picture.width == 660  # 3.3 inches of 200 dots
+    assert picture.getpixel((0, 0)) == (255, 255, 0)
+    assert "<!-- Ours -->" in png.with_suffix(".svg").read_text("utf-8")
 
 
 @pytest.mark.parametrize("option", ["--out", "--to"])
@@ -94,7 +110,7 @@ def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, reco
     code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
     assert code == 0
     assert {p.name for p in tmp_path.iterdir()} == {
-        f"quick-inputs-by-eta.{kind}" for kind in ("png", "svg", "pdf")
+        f"quick-inputs-by-eta.{kind}" for kind in ("png", "svg", "pdf", "txt")
     }
 
 

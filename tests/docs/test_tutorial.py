@@ -69,4 +69,9 @@ def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
 
 def test_the_figure_is_drawn_where_the_page_says(read):
     folder, _ = read
-    assert {file.suffix for file in (folder / "plots").iterdir()} == {".png", ".svg", ".pdf"}
+    assert {file.suffix for file in (folder / "plots").iterdir()} == {
+        ".png",
+        ".svg",
+        ".pdf",
+        ".txt",
+    }

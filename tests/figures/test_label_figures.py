@@ -66,6 +66,17 @@ def test_the_leak_over_training_is_the_largest_at_each_step_in_the_mean_over_see
     assert activations.references[0].value == pytest.approx(0.55)
 
 
+def test_seeds_whose_steps_differ_are_compared_moment_by_moment():
+    records = [cell("none", 0, 0.98), cell("none", 1, 0.9)]
+    for each in records[1].leaks:
+        each.curve[:] = [one.model_copy(update={"step": one.step + 1}) for one in each.curve]
+    (plot,) = plots(RecordSet.of(records, "mine"), Request("training")).values()
+    activations, _, loss = plot.panels
+    ends = [(p.x.value, p.y.value) for p in activations.series[0].points]
+    assert ends == [(0.5, pytest.approx(0.6)), (9.5, pytest.approx(0.94))]
+    assert [p.x.value for p in loss.series[0].points] == [0, 9.5]
+
+
 def test_no_band_over_training_leaves_what_is_possible():
     ends = [p.y for one in only("training").panels[0].series for p in one.points]
     assert max(one.high for one in ends) <= 1.0
@@ -105,6 +116,15 @@ def test_bars_have_utility_the_strongest_attack_the_authors_and_printed_numbers(
     assert any(one.hollow and one.name.endswith("as printed") for one in utility.series)
 
 
+def test_vectors_of_one_component_are_drawn():
+    made = cell("none", 0, 0.98)
+    thin = made.projections[0].model_copy(update={"points": [[0], [3]], "truth": [0, 1]})
+    made = made.model_copy(update={"projections": [thin]})
+    (plot,) = plots(RecordSet.of([made], "mine"), Request("pca")).values()
+    zero, one = plot.panels[0].series
+    assert [(p.x.value, p.y.value) for p in (*zero.points, *one.points)] == [(0, 0), (3, 0)]
+
+
 def test_projections_stand_with_a_colour_for_each_label():
     found = plots(FOUND, Request("pca"))
     assert next(iter(found)) == "mine-pca-sst2-none"
@@ -117,7 +137,7 @@ def test_projections_stand_with_a_colour_for_each_label():
 def test_every_kind_is_drawn(kind, tmp_path):
     assert kind in KINDS
     files = draw(FOUND, tmp_path, Request(kind))
-    assert {path.suffix for path in files} == {".png", ".svg", ".pdf"}
+    assert {path.suffix for path in files} == {".png", ".svg", ".pdf", ".txt"}
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_LABELS)

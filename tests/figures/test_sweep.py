@@ -41,6 +41,22 @@ def test_leakage_and_utility_stand_against_the_cut_with_a_line_for_each_setting(
     assert len({one.colour for one in leakage.series}) == 2
 
 
+def retrained(one):
+    """The same record after another number of epochs."""
+    train = one.cell.train.model_copy(update={"epochs": 37})
+    cell = one.cell.model_copy(update={"train": train})
+    return one.model_copy(update={"cell": cell, "key": cell.key})
+
+
+def test_no_line_of_a_sweep_joins_settings_that_were_trained_differently():
+    records = [retrained(one) if one.cell.cut == 4 else one for one in open_and_closed()]
+    leakage, _ = drawn(records, Goal.INVERSION, "cut").panels
+    lines = {}
+    for one in leakage.series:
+        lines.setdefault(one.name, []).append([p.x.value for p in one.points])
+    assert lines["SAP, η = 50"] == [[0, 2], [4]]
+
+
 def test_the_papers_sweep_of_the_same_parameter_stands_below():
     plot = drawn(open_and_closed(), Goal.INVERSION, "cut", run="sap-figure4")
     assert [one.title for one in plot.panels] == [

@@ -113,7 +113,9 @@ def test_one_attack_can_decide():
         ({"kind": "tradeof"}, "kind: unknown 'tradeof'. Did you mean 'tradeoff'"),
         ({"goal": "lables"}, "Did you mean 'labels'"),
         ({"against": "etta"}, "Did you mean 'eta'"),
-        ({"width": 0.5}, "width: expected inches from 2 to 40, got 0.5"),
+        ({"width": 0.5}, "width: expected inches from 2 to 40, or column or text, got 0.5"),
+        ({"width": "colum"}, "or column or text, got colum"),
+        ({"formats": "pdf,pngg"}, "format: unknown 'pngg'. Did you mean 'png'"),
     ],
 )
 def test_an_unknown_word_names_the_nearest(tmp_path, words, told):
@@ -124,5 +126,6 @@ def test_an_unknown_word_names_the_nearest(tmp_path, words, told):
 def test_files_bear_the_name_of_the_records_and_equal_records_give_equal_bytes(tmp_path):
     found = RecordSet.of(compared(), "a.b")
     first, second = (draw(found, tmp_path / name, Request()) for name in "xy")
-    assert [path.name for path in first] == [f"a.b-inputs.{kind}" for kind in ("png", "svg", "pdf")]
+    kinds = ("png", "svg", "pdf", "txt")
+    assert [path.name for path in first] == [f"a.b-inputs.{kind}" for kind in kinds]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))

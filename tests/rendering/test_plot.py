@@ -8,8 +8,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib import style
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from PIL import Image
 
+from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.leaderboards.rendering import (
     Axis,
     Panel,
@@ -17,11 +21,14 @@ from leakboard.leaderboards.rendering import (
     Point,
     Reference,
     Series,
+    draw_figure,
+    draw_on_axes,
     exact,
     save,
+    styled,
     svg_plot,
 )
-from leakboard.leaderboards.rendering.files import draw_figure, styled
+from leakboard.leaderboards.rendering.plot import PALE, split_plot
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
 
 SAP = Series(
@@ -61,10 +68,33 @@ PLOT = Plot(
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[3.3, 7.0])
+def along(name, group, n=3):
+    points = [Point(exact(x / n), Interval(x, x - 0.5, x + 0.5)) for x in range(n)]
+    return Series(name, points, "#0077bb", line="solid", band=True, group=group)
+
+
+NAMES = [(f"SAP (a long name of the variant {n})", "SAP") for n in range(5)]
+NAMES += [(f"P³EFT, weight = {n}", "P³EFT") for n in range(3)] + [("DC", "DC")]
+CROWDED = Plot(
+    "Training",
+    [
+        Panel(f"sst2 · minilm\n{what}", Axis("step"), Axis(what), [along(*one) for one in NAMES])
+        for what in ("activations", "gradients", "loss")
+    ],
+    columns=3,
+)
+TITLE = "What SAP leaks, and what it costs, in a title that is longer than a column"
+
+
+@pytest.fixture(
+    scope="module",
+    params=[(plot, width) for plot in (PLOT, CROWDED) for width in (3.3, 7.0)],
+    ids=["column", "text", "crowded-column", "crowded-text"],
+)
 def figure(request):
+    plot, width = request.param
     with styled():
-        return draw_figure(PLOT, request.param)
+        return draw_figure(plot, width, TITLE)
 
 
 def test_no_text_is_smaller_than_six_points_cut_or_covered(figure):
@@ -75,33 +105,59 @@ def test_no_text_is_smaller_than_six_points_cut_or_covered(figure):
     ]
     assert min(one.get_fontsize() for one in texts) >= 6
     width, height = figure.bbox.size
-    page = [*figure.texts, *figure.legends]
-    boxes = [one.get_window_extent() for one in [*page, *(ax for ax in figure.axes)]]
-    boxes += [ax.get_tightbbox() for ax in figure.axes]
-    for box in boxes:
+    outer = [one.get_window_extent() for one in [*figure.texts, *figure.findobj(Legend)]]
+    around = [ax.get_tightbbox() for ax in figure.axes]
+    for box in [*outer, *around]:
         assert box.x0 >= -1
         assert box.y0 >= -1
         assert box.x1 <= width + 1
         assert box.y1 <= height + 1
-    outer = [one.get_window_extent() for one in page]
-    assert not [a for n, a in enumerate(outer) for b in outer[n + 1 :] if a.overlaps(b)]
-    around = [ax.get_tightbbox() for ax in figure.axes]
-    assert not [a for a in around for b in outer if a.overlaps(b)]
+    boxes = [*outer, *around]
+    assert not [a for n, a in enumerate(boxes) for b in boxes[n + 1 :] if a.overlaps(b)]
 
 
-def test_names_of_points_cover_no_other_name(figure):
+def test_no_legend_has_more_than_eight_names_and_all_names_are_in_one(figure):
+    legends = [[one.get_text() for one in each.get_texts()] for each in figure.findobj(Legend)]
+    assert max(map(len, legends)) <= 8
+    names = {text.replace("\n", " ") for each in legends for text in each}
+    assert len(legends) == 1 or names == {name for name, _ in NAMES}
+
+
+def test_bands_end_at_the_frame(figure):
+    for ax in figure.axes:
+        for band in ax.collections:
+            assert band.get_clip_on()
+            assert band.get_clip_box().bounds == ax.bbox.bounds
+
+
+def test_a_split_plot_keeps_groups_together_and_pale_copies_of_the_others():
+    first, second = split_plot(CROWDED)
+    names = [[one.name for one in part.panels[0].series if one.name] for part in (first, second)]
+    assert names == [[name for name, group in NAMES if group != "DC"], ["DC"]]
+    pale = [one for one in second.panels[2].series if not one.name]
+    assert len(pale) == 8
+    assert {one.colour for one in pale} == {PALE}
+    assert split_plot(PLOT) == [PLOT]
+
+
+@pytest.mark.parametrize("width", [3.3, 7.0])
+def test_names_of_points_cover_no_other_name(width):
+    with styled():
+        figure = draw_figure(PLOT, width)
     names = [one.get_window_extent() for ax in figure.axes for one in ax.texts]
     assert len(names) >= 4
     assert not [a for a, b in pairwise(names) if a.overlaps(b)]
 
 
-def test_the_axes_show_what_was_asked(figure):
+def test_the_axes_show_what_was_asked():
+    with styled():
+        figure = draw_figure(PLOT)
     first = figure.axes[0]
     assert first.get_xlim() == (0, 1)
     assert first.get_ylim()[0] > first.get_ylim()[1]  # the cheapest stands on top
     assert first.xaxis.get_major_formatter()(0.5) == "50%"
     assert [one.get_text() for one in figure.axes[2].get_yticklabels()] == ["none", "SAP"]
-    assert [one.get_text() for one in figure.legends[0].get_texts()] == [
+    assert [one.get_text() for one in figure.findobj(Legend)[0].get_texts()] == [
         "SAP",
         "paper",
         "loss",
@@ -112,11 +168,41 @@ def test_the_axes_show_what_was_asked(figure):
 
 def test_equal_plots_give_equal_files(tmp_path):
     first, second = (save(PLOT, tmp_path / name / "plot.png") for name in "ab")
-    assert [path.name for path in first] == ["plot.png", "plot.svg", "plot.pdf"]
+    assert [path.name for path in first] == ["plot.png", "plot.svg", "plot.pdf", "plot.txt"]
     assert all(a.read_bytes() == b.read_bytes() for a, b in zip(first, second, strict=True))
     image = np.asarray(Image.open(first[0]).convert("L"))
     assert image.shape[1] == 1400
     assert (image < 128).any()
+
+
+def test_the_caption_is_in_a_file_beside_the_figure_and_not_in_it(tmp_path):
+    *_, caption = save(PLOT, tmp_path / "plot", kinds=["svg"])
+    assert caption.read_text("utf-8").startswith(f"{PLOT.title}.\n\nMeans over 3 seeds.")
+    picture = (tmp_path / "plot.svg").read_text("utf-8")
+    assert "Means over" not in picture
+    assert PLOT.title not in picture
+
+
+def test_a_style_changes_the_figure_and_an_unknown_one_names_the_nearest(tmp_path):
+    own = tmp_path / "paper.mplstyle"
+    own.write_text("axes.grid: False\nfont.size: 11\n", "utf-8")
+    with styled(str(own)):
+        axis = draw_figure(PLOT).axes[0].xaxis
+    assert axis.label.get_fontsize() == 11
+    assert not axis.get_gridlines()[0].get_visible()
+    with pytest.raises(LeakboardError, match="Did you mean 'ggplot'"):
+        styled("gplot")
+
+
+def test_a_panel_is_drawn_on_the_axes_and_in_the_style_of_the_caller():
+    with style.context("default"):
+        figure = Figure(figsize=(4, 3))
+        ax = figure.add_subplot()
+    draw_on_axes(PLOT.panels[0], ax)
+    assert ax.get_xlabel() == "leakage"
+    assert [one.get_text() for one in ax.get_legend().get_texts()][:2] == ["SAP", "paper"]
+    assert {one.get_text() for one in ax.texts} >= {"η = 110", "η = 50"}
+    assert figure.get_size_inches().tolist() == [4, 3]
 
 
 def shapes_of(page, css_class):

@@ -85,7 +85,7 @@ def _panels(
                     up = exact(n + 0.12 * (m % 3 - 1))  # equal numbers of models are all seen
                     series.append(Series(name, [Point(at, up)], INK, marker, hollow=True, size=4))
         metric = own[0].setting.first.utility_metric or "utility"
-        ticks = [(float(n), names[place_of(one)] if first else "") for n, one in enumerate(own)]
-        y_axis = Axis("", -0.6, len(own) - 0.4, ticks, rises=False)
+        ticks = [(float(n), names[place_of(one)]) for n, one in enumerate(own)]
+        y_axis = Axis("", -0.6, len(own) - 0.4, ticks, rises=False, shared=True)
         x = Axis(f"{metric} →" if first else "← success of attacks on labels")
         yield Panel(title if first else "", x, y_axis, series, height=height)

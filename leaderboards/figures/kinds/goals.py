@@ -95,8 +95,9 @@ def _plot(
             "",
             -0.6,
             len(settings) - 0.4,
-            [(at, name if first else "") for at, name in ticks],
+            ticks,
             rises=False,
+            shared=True,
         )
         return Panel(title, x, y, series, lines, height=height, weight=0.5 if first else 0.36)
 

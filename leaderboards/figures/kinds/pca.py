@@ -44,7 +44,7 @@ def _components(record: Record, title: str) -> Plot:
         several = len({r for *_, r in found}) > 1
         words = [channel + (f" {part + 1}" if parts else ""), recipient if several else ""]
         for n, one in enumerate(moments):
-            points = [Point(exact(x), exact(y)) for x, y in one.points]
+            points = [Point(exact(x), exact(y)) for x, y, *_ in ([*at, 0.0] for at in one.points)]
             series = [
                 Series(
                     f"label {label}",

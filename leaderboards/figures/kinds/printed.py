@@ -133,7 +133,10 @@ def _hollow(rows: list[Row]) -> list[Series]:
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
             how = style_of(defense)
             title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
-            found.append(Series(title, points, how.colour, how.marker, line, hollow=True))
+            group = display_name(defense)
+            found.append(
+                Series(title, points, how.colour, how.marker, line, hollow=True, group=group)
+            )
     return found
 
 

@@ -11,13 +11,13 @@ from leakboard.leaderboards.figures.series import (
     LEAKAGE_WORDS,
     Place,
     curves_by_place,
-    defense_names,
     leakage_and_utility,
     lines,
     measured_words,
     requested_goal,
 )
 from leakboard.leaderboards.figures.sweep import sweep
+from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import (
     GREY,
     Axis,
@@ -38,6 +38,7 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Result,
     ResultsTable,
+    display_name,
     results_under,
 )
 
@@ -79,9 +80,7 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
     if priced:
         panels = [_costs(place, own, word) for place, own in places.items()]
         caption += f"Cost: against no protection at equal tuning. {measured_words(drawn)}"
-        unpriced = [curve for curve in certified if not curve.priced]
-        if unpriced:
-            caption += f" Without a comparable cost: {defense_names(c.defense for c in unpriced)}."
+        caption += _missing("Without a comparable cost", [c for c in certified if not c.priced])
     else:
         panels = [_utilities(place, own, word, table.groups) for place, own in places.items()]
         drawn = [one for curve in certified for one in curve.certified]
@@ -89,14 +88,21 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
         caption += f"No cost can be compared: {drawn[0].name}: {why}. {measured_words(drawn)}"
     if any(line.line for panel in panels for line in panel.series):
         caption += " Lines join settings of equal training."
-    hidden = [curve for curve in every if not curve.certified]
-    if hidden:
-        caption += f" Not certified: {defense_names(curve.defense for curve in hidden)}."
+    caption += _missing("Not certified", [curve for curve in every if not curve.certified])
     shown = [panel for panel in panels if len(panel.series) > 1]
     if not shown:
         raise LeakboardError("nothing to plot: no certified setting has a utility")
     title = f"Leakage of {word} and {'its cost' if priced else 'utility'}"
     return Plot(title, shown, caption, columns=min(2, len(shown)))
+
+
+def _missing(words: str, curves: Sequence[Curve]) -> str:
+    """' Not certified: SAP (SST-2), RAPT (SST-2, MRPC).' Or an empty string."""
+    tasks: dict[str, dict[str, None]] = {}
+    for curve in curves:
+        tasks.setdefault(display_name(curve.defense), {})[task_name(curve.task)] = None
+    named = [f"{name} ({', '.join(own)})" for name, own in tasks.items()]
+    return f" {words}: {', '.join(named)}." if named else ""
 
 
 def _costs(place: Place, own: list[Curve], word: str) -> Panel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -77,6 +78,7 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
                 colour,
                 line,
                 1.0,
+                one.defense,
             )
             for one, name, colour, line in styles
         ]
@@ -84,7 +86,14 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
         y = Axis("success of attacks", min(0.45, chance - 0.05), 1.02)
         yield Panel(f"{title}\n{channel}", Axis("step"), y, series, lines, height=2.3, weight=0.72)
     losses = [
-        _mean_series([_loss(record) for record in one.records.values()], name, colour, line, np.inf)
+        _mean_series(
+            [_loss(record) for record in one.records.values()],
+            name,
+            colour,
+            line,
+            np.inf,
+            one.defense,
+        )
         for one, name, colour, line in styles
     ]
     yield Panel(f"{title}\nloss", Axis("step"), Axis("loss"), losses, height=2.3, weight=0.72)
@@ -99,21 +108,33 @@ def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Li
 
 
 def _mean_series(
-    curves: Sequence[Mapping[float, float]], name: str, colour: str, line: Line, most: float
+    curves: Sequence[Mapping[float, float]],
+    name: str,
+    colour: str,
+    line: Line,
+    most: float,
+    group: str,
 ) -> Series:
-    """Mean of the seeds' curves at common steps.
+    """Mean of the seeds' curves.
+
+    Seeds with the same number of moments are compared moment by moment, since the number of their steps may differ
+    a little; others at common steps.
 
     Args:
         most: largest possible value; the smallest is 0.
     """
-    common = set.intersection(*map(set, curves)) if curves else set()
+    if len({len(curve) for curve in curves}) == 1:
+        moments = [*zip(*(sorted(curve.items()) for curve in curves), strict=True)]
+    else:
+        common = set.intersection(*map(set, curves)) if curves else set()
+        moments = [tuple((step, curve[step]) for curve in curves) for step in sorted(common)]
     points = []
-    for step in sorted(common):
-        values = [curve[step] for curve in curves]
+    for moment in moments:
+        step, values = fmean(step for step, _ in moment), [value for _, value in moment]
         # Intervals of Student's t may exceed the bounds of the metric.
         mean = mean_interval(values, Interval(values[0], values[0], values[0])).clipped(0.0, most)
         points.append(Point(exact(step), mean))
-    return Series(name, points, colour, "", line, band=True)
+    return Series(name, points, colour, "", line, band=True, group=group)
 
 
 def _curve(record: Record, channel: str, attacks: Collection[str] = THEIRS) -> dict[float, float]:

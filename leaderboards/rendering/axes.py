@@ -1,0 +1,165 @@
+"""Panels on axes of matplotlib: series with intervals, references, scales, and names of points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
+
+from leakboard.leaderboards.rendering.labels import Floats, Label, place_labels
+from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Reference, Series
+
+SMALL = 6.5
+"""Font size of the smallest text in points."""
+DASHES: dict[str, Any] = {
+    "solid": "-",
+    "dashed": (0, (4, 2.5)),
+    "dotted": (0, (1, 1.5)),
+    "dashdot": (0, (6, 1.5, 1, 1.5)),
+    "": "none",
+}
+
+
+def draw_panel(ax: Axes, panel: Panel) -> None:
+    """Draws everything but the names of points, which need the final layout."""
+    ax.set_title(panel.title)
+    for reference in panel.references:
+        across: dict[str, Any] = {"color": GREY, "zorder": 1}
+        draw_line, draw_range = (
+            (ax.axvline, ax.axvspan) if reference.axis == "x" else (ax.axhline, ax.axhspan)
+        )
+        if reference.to is None:
+            draw_line(reference.value, linewidth=0.8, linestyle=DASHES[reference.line], **across)
+        else:
+            draw_range(reference.value, reference.to, alpha=0.1, linewidth=0, **across)
+    for series in panel.series:
+        _series(ax, series)
+    _scale(ax, "x", panel.x)
+    _scale(ax, "y", panel.y)
+    if panel.remark:
+        ax.text(0.01, 0.01, panel.remark, color=GREY, fontsize=SMALL, transform=ax.transAxes)
+
+
+def _series(ax: Axes, series: Series) -> None:
+    points = series.measured
+    if not points:
+        return
+    x, y = ([getattr(point, axis).value for point in points] for axis in "xy")
+    reaches: dict[str, Any] = {}
+    for axis in "x" if series.band else "xy":
+        ends = [getattr(point, axis) for point in points]
+        if any(end.low < end.high for end in ends):
+            low = [_reach(end.value - end.low) for end in ends]
+            reaches[f"{axis}err"] = [low, [_reach(end.high - end.value) for end in ends]]
+    if series.band:
+        inside = [point for point in points if not isnan(point.y.low)]
+        ax.fill_between(
+            [point.x.value for point in inside],
+            [point.y.low for point in inside],
+            [point.y.high for point in inside],
+            color=series.colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+    if reaches:
+        whisker: dict[str, Any] = {
+            "ecolor": series.colour,
+            "elinewidth": 0.8,
+            "alpha": 0.5,
+            "zorder": 2,
+        }
+        ax.errorbar(x, y, fmt="none", **reaches, **whisker)
+    ax.plot(x, y, **_strokes(series), zorder=3)
+
+
+def _reach(size: float) -> float:
+    return 0.0 if isnan(size) else max(size, 0.0)
+
+
+def _strokes(series: Series) -> dict[str, Any]:
+    """Line and marker, as arguments of matplotlib's `Line2D`."""
+    size = 1.5 * series.size if series.marker == "*" else series.size
+    plain = series.marker == "|"
+    return {
+        "color": series.colour,
+        "linewidth": 0.9 if series.hollow else 1.2,
+        "linestyle": DASHES[series.line],
+        "marker": series.marker or "none",
+        "markersize": size,
+        "markerfacecolor": "white" if series.hollow else series.colour,
+        "markeredgecolor": series.colour if series.hollow or plain else "white",
+        "markeredgewidth": 0.9 if series.hollow or plain else 0.4,
+    }
+
+
+def _scale(ax: Axes, name: str, axis: Axis) -> None:
+    own = ax.xaxis if name == "x" else ax.yaxis
+    limits = ax.set_xlim if name == "x" else ax.set_ylim
+    if axis.log:
+        (ax.set_xscale if name == "x" else ax.set_yscale)("log")
+        own.set_major_formatter(StrMethodFormatter("{x:g}"))
+        own.set_minor_locator(NullLocator())
+    if axis.ticks is not None:
+        own.set_minor_locator(NullLocator())
+        own.set_ticks([value for value, _ in axis.ticks], [text for _, text in axis.ticks])
+    elif axis.percent:
+        own.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    low, high = (ax.get_xlim if name == "x" else ax.get_ylim)()
+    ends = (low if axis.low is None else axis.low, high if axis.high is None else axis.high)
+    limits(ends if axis.rises else ends[::-1])
+    own.set_label_text(axis.label)
+
+
+def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
+    """One legend entry for each name, of series with their longest line and of references."""
+    longest: dict[str, Series] = {}
+    lines: dict[str, Reference] = {}
+    for panel in panels:
+        for series in panel.series:
+            if not (series.name and series.measured):
+                continue
+            known = longest.get(series.name)
+            if known is None or len(series.points) > len(known.points):
+                longest[series.name] = series
+        lines |= {one.label: one for one in panel.references if one.label}
+    handles: list[Line2D | Patch] = [
+        Line2D([], [], label=name, **_strokes(series)) for name, series in longest.items()
+    ]
+    for label, one in lines.items():
+        if one.to is None:
+            kind: dict[str, Any] = {"linewidth": 0.8, "linestyle": DASHES[one.line]}
+            handles.append(Line2D([], [], color=GREY, label=label, **kind))
+        else:
+            handles.append(Patch(color=GREY, alpha=0.15, linewidth=0, label=label))
+    return handles
+
+
+def label_points(ax: Axes, panel: Panel) -> None:
+    """Writes the names of points where they cover nothing; the layout must not change afterwards."""
+    labels = [
+        Label(point.x.value, point.y.value, point.label, series.colour)
+        for series in panel.series
+        for point in series.measured
+        if point.label
+    ]
+    if not labels:
+        return
+    corners = [(series, _corners(series)) for series in panel.series]
+    markers = np.concatenate([found for _, found in corners])
+    traces = [found for series, found in corners if series.line and len(found)]
+    for reference in panel.references:
+        ends = ax.get_xlim() if reference.axis == "y" else ax.get_ylim()
+        across = np.array([[end, reference.value] for end in ends])
+        traces.append(across if reference.axis == "y" else across[:, ::-1])
+    place_labels(ax, labels, markers, traces, SMALL)
+
+
+def _corners(series: Series) -> Floats:
+    shown = [(point.x.value, point.y.value) for point in series.measured]
+    return np.reshape(np.array(shown, float), (-1, 2))
