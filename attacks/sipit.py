@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -39,6 +39,10 @@ class SipIt(Attack):
     and the nearest is taken, which is the likeliest where noise has the same law in all directions. Distances of
     repeated messages add up. To keep more than one prefix gains less than a point behind noise.
 
+    With `order: any`, the vectors of a text may have been permuted before they were sent. Each token is then the one
+    whose output is any received vector that is not explained yet, by vocabulary matching (Thomas et al. 2025,
+    arXiv 2505.18332), and the order of the text is found with its tokens.
+
     Windows of attention are not applied, so tokens behind the first window of a text are not found.
     """
 
@@ -56,6 +60,10 @@ class SipIt(Attack):
 
     candidates: int = Field(64, ge=1)
     """Words that are tried at each position if there is noise."""
+    order: Literal["sent", "any"] = "sent"
+    """Whether the vectors of a text were sent in its order, or may have been permuted."""
+
+    younger: ClassVar[frozenset[str]] = frozenset({"order"})
 
     def skip(self, conditions: Conditions) -> str | None:
         if conditions.causal is False:
@@ -89,9 +97,12 @@ class SipIt(Attack):
         """[L] tokens of one text from vectors [L, R, d] that were received in R rounds."""
         likely = search.discriminant.scores(Ragged(received.mean(1), torch.tensor([len(received)])))
         likely[:, list(search.base.special_ids)] = SURE
-        prefix = Prefix(search.base, search.cut)
-        for here, scores in zip(received, likely, strict=True):
-            prefix = prefix.extended(search.nearest(prefix, here, scores, self.candidates))
+        prefix, left = Prefix(search.base, search.cut), list(range(len(received)))
+        while left:
+            tried = left if self.order == "any" else left[:1]
+            word, at = search.nearest(prefix, received[tried], likely[tried], self.candidates)
+            prefix = prefix.extended(word)
+            del left[at]
         return np.array(prefix.words, np.int64)
 
 
@@ -108,30 +119,42 @@ class Search:
     discriminant: Discriminant
     noisy: bool = False
 
-    def nearest(self, prefix: Prefix, received: Tensor, scores: Tensor, candidates: int) -> int:
+    def nearest(
+        self, prefix: Prefix, received: Tensor, scores: Tensor, candidates: int
+    ) -> tuple[int, int]:
         """The word with the smallest summed distance of its output among those that are tried, up to a match.
 
         Args:
-            received: [R, d] the vector of each round.
-            scores: [V] by which words are ordered at first.
+            received: [n, R, d] vectors of n positions in each round, one of which is that of the word.
+            scores: [n, V] by which words are ordered at first.
             candidates: number of words that are tried if there is noise.
+
+        Returns:
+            The word, and which of the n positions is its.
         """
+        scores = scores.max(0).values
         most = len(scores)
-        best, least = 0, math.inf
+        best, place, least = 0, 0, math.inf
         untried, size = torch.ones(most, dtype=torch.bool, device=scores.device), FIRST
         while left := (min(candidates, most) if self.noisy else most) - int((~untried).sum()):
             words = scores.masked_fill(~untried, -torch.inf).topk(min(size, left)).indices
             untried[words] = False
             outputs = torch.cat([prefix.outputs(part)[0] for part in torch.split(words, CHUNK)])
-            far = torch.stack([(outputs - each).norm(dim=1) for each in received]).sum(0)
+            every = [[(outputs - each).norm(dim=1) for each in rounds] for rounds in received]
+            distances = torch.stack([torch.stack(rounds).sum(0) for rounds in every])
+            at = int(distances.min(1).values.argmin())
+            far = distances[at]
             if far.min() < least:
-                best, least = int(words[far.argmin()]), float(far.min())
+                best, place, least = int(words[far.argmin()]), at, float(far.min())
             if far.min() <= EXACT * far.median():
-                return best
-            scores = self.discriminant.scores_after(received.mean(0), words, outputs)
+                return best, place
+            after = [
+                self.discriminant.scores_after(each.mean(0), words, outputs) for each in received
+            ]
+            scores = torch.stack(after).max(0).values
             size *= GROWTH
         self.noisy = True
-        return best
+        return best, place
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,8 @@ def plot(
 
     Of a suite that mirrors a paper: printed (empirical privacy and utility, with the paper's own points).
 
+    Of texts that are sent several times: sends (success against messages, beside the guarantee of all).
+
     Of released models: memory (exposure of canaries under every defense).
 
     Of label privacy: training (leak over the steps), sensitivity (utility against leak along the

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -47,6 +49,25 @@ def share(attack, base, cut, **sent):
 @pytest.mark.parametrize("cut", [0, 1])
 def test_every_token_is_found_at_every_cut(model, cut):
     assert share(SipIt(), load_tiny(model), cut) == 1
+
+
+def test_permuted_vectors_are_put_in_order():
+    base = load_tiny("tiny-gpt2")
+    tokens = base.encode(TEXTS, None, 32, opened=True)
+    (message,) = transcript(base, tokens, 1).messages
+    rng = np.random.default_rng(1)
+    parts = [
+        rng.permutation(own) for own in np.split(message.values, tokens.lengths.cumsum(0)[:-1])
+    ]
+    seen = Transcript((replace(message, values=np.concatenate(parts)),))
+    shares = []
+    for order in ("any", "sent"):
+        knowledge = Knowledge(0, "cpu", cut=1, base=base)
+        (guess,) = SipIt(order=order).guess(seen, knowledge, np.random.default_rng(0))
+        right = torch.from_numpy(guess.values) == tokens.ids.values
+        shares.append(float(right[~tokens.special].float().mean()))
+    assert shares[0] == 1
+    assert shares[1] < 0.5
 
 
 @pytest.mark.parametrize("model", ["tiny-gpt2", "tiny-llama"])

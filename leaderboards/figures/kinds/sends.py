@@ -1,0 +1,121 @@
+"""Success of attacks against the number of times that a text is sent with fresh noise, beside the composed guarantee."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.series import Place, measured_words
+from leakboard.leaderboards.rendering import (
+    LINES,
+    Axis,
+    Panel,
+    Plot,
+    Point,
+    Reference,
+    Series,
+    exact,
+)
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    RecordSet,
+    Result,
+    display_name,
+    format_parameter,
+    goal_of,
+    results_under,
+    style_of,
+)
+
+FRESH = {"bottom": "trainable", "encoder": "trained"}
+"""Parameters with which each epoch sends every text with fresh noise."""
+KNOBS = {"epsilon_per_dimension": "epsilon", "eta": "eta"}
+"""Parameter of a claim about one message, and the parameter of the defense that it follows."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A result after some sends; `parameter` is that of the guarantee of one message."""
+
+    result: Result
+    sends: int
+    parameter: float
+    name: str
+
+
+def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
+    """One figure for each goal: success, and the parameter of the guarantee summed over all sends."""
+    table = results_under(found.table, request.attack)
+    goals = [goal_of(request.goal)] if request.goal else dict.fromkeys(one.goal for one in table)
+    drawn = 0
+    for goal in goals:
+        by_place: dict[Place, list[Sent]] = {}
+        for one in table.select(goal=goal):
+            if sent := sent_of(one):
+                place = Place(one.setting.task, one.setting.model, one.attribute)
+                by_place.setdefault(place, []).append(sent)
+        panels = [
+            panel for place, own in by_place.items() for panel in _panels(place, _repeated(own))
+        ]
+        if panels:
+            drawn += 1
+            yield f"{GOAL_WORDS[goal]}-by-sends", Plot(_title(goal), panels, _caption(by_place))
+    if not drawn:
+        raise LeakboardError(
+            "nothing to plot: no defense with a guarantee per message sent texts different numbers of times; "
+            "the suite 'repeated-sends' does"
+        )
+
+
+def sent_of(one: Result) -> Sent | None:
+    """The number of sends of a setting and its guarantee; None without a guarantee per message."""
+    record, params = one.setting.first, json.loads(one.setting.params)
+    claimed = record.claim.parameters if record.claim else {}
+    name = next((name for name in KNOBS if name in claimed), None)
+    if name is None:
+        return None
+    fresh = any(params.get(key) == value for key, value in FRESH.items())
+    label = f"{display_name(one.defense)}, {format_parameter(KNOBS[name], claimed[name])}"
+    return Sent(one, record.cell.train.epochs if fresh else 1, claimed[name], label)
+
+
+def _repeated(own: list[Sent]) -> dict[str, list[Sent]]:
+    """Lines by name, sorted by the number of sends, of settings that were measured for several numbers."""
+    found: dict[str, list[Sent]] = {}
+    for one in sorted(own, key=lambda one: one.sends):
+        found.setdefault(one.name, []).append(one)
+    return {name: line for name, line in found.items() if len({one.sends for one in line}) > 1}
+
+
+def _panels(place: Place, by_line: dict[str, list[Sent]]) -> Iterator[Panel]:
+    if not by_line:
+        return
+    success, composed = list[Series](), list[Series]()
+    for n, (name, line) in enumerate(by_line.items()):
+        style = style_of(line[0].result.defense)
+        look = style.colour, style.marker, LINES[n % len(LINES)]
+        read = [Point(exact(one.sends), one.result.success.clipped()) for one in line]
+        total = [Point(exact(one.sends), exact(one.sends * one.parameter)) for one in line]
+        success.append(Series(name, read, *look))
+        composed.append(Series(name, total, *look))
+    first = next(iter(by_line.values()))[0].result
+    counts = sorted({one.sends for line in by_line.values() for one in line})
+    x = Axis("messages about a text", ticks=[(float(n), str(n)) for n in counts], log=True)
+    guessing = [Reference("y", first.baseline, "guessing")]
+    yield Panel(place.title, x, Axis(f"success ({first.metric})", -0.03, 1.03), success, guessing)
+    yield Panel(f"{place.title}\nguarantee", x, Axis("ε or η of all messages", log=True), composed)
+
+
+def _title(goal: str) -> str:
+    return f"{GOAL_WORDS[goal_of(goal)].capitalize()} after several messages about a text"
+
+
+def _caption(by_place: dict[Place, list[Sent]]) -> str:
+    words = measured_words([one.result for own in by_place.values() for one in own])
+    return (
+        "Right: the guarantees of all messages, which add up: ε of a dimension, or η. The smaller, the more is "
+        f"promised. {words}"
+    )
