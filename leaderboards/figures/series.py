@@ -9,6 +9,7 @@ from math import isnan
 
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.bench.records import canonical_json
+from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import LINES, Point, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
@@ -27,6 +28,8 @@ from leakboard.leaderboards.tables import (
 
 LONG = 10
 """Length from which the name of a knob is in the legend instead of next to its points."""
+VARIANT_MARKERS = "osD^vP<X>"
+"""Markers of further variants of a defense."""
 LEAKAGE_WORDS = (
     "Leakage is the share of what attacks read without the defense that they still read with it."
 )
@@ -44,7 +47,7 @@ class Place:
 
     @property
     def title(self) -> str:
-        return " · ".join(filter(None, [self.task, self.model, self.attribute]))
+        return " · ".join(filter(None, [task_name(self.task), self.model, self.attribute]))
 
 
 def requested_goal(table: ResultsTable, word: str | None) -> Goal:
@@ -94,13 +97,15 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
         rest = canonical_json({k: v for k, v in params.items() if k != name})
         trainings = variants.setdefault((one.setting.cut, rest), {})
         trainings.setdefault(one.setting.offer[-1], []).append((one, at))
+    others = [each for each in VARIANT_MARKERS if each != how.marker]
     found = []
     for place, ((cut, rest), trainings) in enumerate(variants.items()):
         words = [format_parameters(rest, varying), f"cut = {cut}" if several else ""]
         words = [", ".join(filter(None, words))] if len(variants) > 1 else []
         if name is not None and len(format_parameter(name, 1)) >= LONG - 2:
-            words.append(f"points: {name.replace('_', ' ')}")
+            words.append(f"by {name.replace('_', ' ')}")
         title = f"{curve.title} ({'; '.join(words)})" if any(words) else curve.title
+        marker = how.marker if not place else others[(place - 1) % len(others)]
         for own in trainings.values():
             own.sort(key=lambda of: (isnan(of[0].setting.knob_value), of[0].setting.knob_value))
             points = [
@@ -108,7 +113,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
                 for n, (one, at) in enumerate(own)
             ]
             line = LINES[place % len(LINES)] if len(own) > 1 else ""
-            found.append(Series(title, points, how.colour, how.marker, line, group=curve.title))
+            found.append(Series(title, points, how.colour, marker, line, group=curve.title))
     return found
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
 from leakboard.bench.records import ALIKE, canonical_json, rows_of
 from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, Place, measured_words
+from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import (
     LINES,
     Axis,
@@ -303,4 +304,6 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                 for n, ((defense, rest), line) in enumerate(lines.items())
             ]
             limits = (-0.03, 1.03) if name == "ep" else (None, None)
-            yield Panel(f"{task} · {title}", axis, Axis(words, *limits), series, height=2.4)
+            yield Panel(
+                f"{task_name(task)} · {title}", axis, Axis(words, *limits), series, height=2.4
+            )

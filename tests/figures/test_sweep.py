@@ -60,8 +60,8 @@ def test_no_line_of_a_sweep_joins_settings_that_were_trained_differently():
 def test_the_papers_sweep_of_the_same_parameter_stands_below():
     plot = drawn(open_and_closed(), Goal.INVERSION, "cut", run="sap-figure4")
     assert [one.title for one in plot.panels] == [
-        *["sst2 · minilm"] * 2,
-        *["sst2 · SAP, Table 4, roberta-large"] * 2,
+        *["SST-2 · minilm"] * 2,
+        *["SST-2 · SAP, Table 4, roberta-large"] * 2,
     ]
     printed = plot.panels[2].series
     assert all(one.hollow and one.name.endswith("as printed") for one in printed)

@@ -27,7 +27,7 @@ def test_points_are_leakage_and_points_lost_in_the_order_of_the_knob():
     )
     assert [one.label for one in sap.points] == ["η = 50", "75", "η = 110"]
     assert [(one.x.value, one.y.value) for one in undefended.points] == [(1.0, 0.0)]
-    assert panel.title == "sst2 · minilm"
+    assert panel.title == "SST-2 · minilm"
     assert not panel.y.rises  # the cheapest stands on top
 
 
@@ -51,6 +51,20 @@ def test_no_line_joins_settings_that_were_trained_differently():
     assert "Lines join settings of equal training." in plot.caption
 
 
+def test_variants_of_a_defense_have_markers_and_names_of_their_own():
+    records = [one for one in compared() if one.cell.defense.name != "sap"]
+    for one in compared():
+        for bottom in ("frozen", "trainable") if one not in records else ():
+            defense = one.cell.defense.model_copy(deep=True)
+            defense.params["bottom"] = bottom
+            cell = one.cell.model_copy(update={"defense": defense})
+            records.append(one.model_copy(update={"cell": cell, "key": cell.key}))
+    series = tradeoff(results_table(records), Goal.INVERSION).panels[0].series[:-1]
+    named = {(one.name, one.marker) for one in series}
+    assert {name for name, _ in named} == {"SAP (frozen)", "SAP (trainable)"}
+    assert len({marker for _, marker in named}) == 2
+
+
 def test_the_title_says_what_is_drawn_and_the_caption_how():
     plot = drawn()
     assert plot.title == "Leakage of inputs and its cost"
@@ -60,7 +74,7 @@ def test_the_title_says_what_is_drawn_and_the_caption_how():
 def test_each_task_has_its_panel():
     records = compared() + compared(task="mrpc")
     plot = tradeoff(results_table(records), Goal.INVERSION)
-    assert {panel.title for panel in plot.panels} == {"sst2 · minilm", "mrpc · minilm"}
+    assert {panel.title for panel in plot.panels} == {"SST-2 · minilm", "MRPC · minilm"}
 
 
 def test_a_setting_that_learnt_nothing_is_not_drawn():

@@ -8,7 +8,7 @@ from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.bench.records import Row, rows_of
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import is_theirs
-from leakboard.leaderboards.figures.series import measured_words, place_of, setting_names
+from leakboard.leaderboards.figures.series import Place, measured_words, place_of, setting_names
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series, exact
 from leakboard.leaderboards.tables import Interval, RecordSet, Result, style_of
 
@@ -37,7 +37,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         panel
         for (task, model), own in rows.items()
         for panel in _panels(
-            f"{task} · {model}",
+            Place(task, model).title,
             own,
             theirs,
             [row for row in printed if (row["task"], row["goal"]) == (task, Goal.LABEL)],

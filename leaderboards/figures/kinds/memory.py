@@ -15,6 +15,7 @@ from leakboard.bench.scoring import GAINED
 from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
 from leakboard.leaderboards.figures.drawing import Request
+from leakboard.leaderboards.figures.series import Place
 from leakboard.leaderboards.rendering import (
     GREY,
     Axis,
@@ -96,7 +97,7 @@ def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
     for record in records:
         places.setdefault((record.cell.task, record.cell.model), []).append(record)
     panels = [
-        _panel(f"{task} · {model}", of_place, metric, signs, certified, theirs.get(task, []))
+        _panel(Place(task, model).title, of_place, metric, signs, certified, theirs.get(task, []))
         for (task, model), of_place in places.items()
     ]
     return Plot("Memorisation of secrets", panels, _caption(records, metric, stated), columns=1)

@@ -10,7 +10,7 @@ import numpy as np
 from leakboard.bench.contracts import Goal, LeakboardError, Record
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
-from leakboard.leaderboards.figures.series import measured_words
+from leakboard.leaderboards.figures.series import Place, measured_words
 from leakboard.leaderboards.rendering import (
     LINES,
     Axis,
@@ -56,7 +56,9 @@ def training(table: ResultsTable) -> Plot:
             "defense sends activations or gradients while it trains"
         )
     panels = [
-        panel for (task, model), own in rows.items() for panel in _panels(f"{task} · {model}", own)
+        panel
+        for (task, model), own in rows.items()
+        for panel in _panels(Place(task, model).title, own)
     ]
     chosen = {id(setting) for own in rows.values() for setting in own}
     labels = [r for r in table.select(goal=Goal.LABEL) if id(r.setting) in chosen]
