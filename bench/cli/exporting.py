@@ -3,31 +3,62 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 import typer
 
 from leakboard.bench.cli.app import AttackOption, Goals, Source, app, console, results_of
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 
+PaperForm = Literal["latex", "markdown"]
+PAPER_FORMS = get_args(PaperForm)
+
 
 @app.command()
 def export(
     source: Source,
     file: Annotated[
-        Path | None, typer.Argument(help="Ends in .csv, .parquet or .json; or use --out.")
+        Path | None,
+        typer.Argument(help="Ends in .csv, .parquet, .json, .tex or .md; or use --out."),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "--to", help="The same file.")] = None,
+    form: Annotated[
+        PaperForm | None,
+        typer.Option("--format", help="latex or markdown: print tables for papers."),
+    ] = None,
+    goal: Annotated[str | None, Goals] = None,
 ) -> None:
-    """Write the records of a suite as one table, with one row per cell and attack.
+    """Write the records of a suite as one table, with one row per cell and attack; or as tables for papers.
 
-    `results/README.md` explains the columns. Example: leakboard export smoke smoke.csv
+    `results/README.md` explains the columns. Tables for papers have one row per setting.
+
+    Examples: leakboard export smoke smoke.csv
+
+    leakboard export smoke --format latex --goal inputs
+
+    leakboard export smoke tables.md
     """
-    if (file := file or out) is None:
-        raise LeakboardError("name a file that ends in .csv, .parquet or .json")
+    from leakboard.leaderboards.tables import goal_of
+
+    file = file or out
+    if goal is not None:
+        goal_of(goal, "--goal")
+    if form not in (None, *PAPER_FORMS):
+        raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(str(form), PAPER_FORMS)}")
+    if file is None and form is None:
+        raise LeakboardError(
+            "name a file that ends in .csv, .parquet, .json, .tex or .md, or print with --format latex or markdown"
+        )
     results = results_of(source)
-    results.export(file)
-    console.print(f"{len(results.frame())} rows in {file}")
+    if file is None and form is not None:
+        print(results.paper_tables(form, goal), end="")
+        return
+    assert file is not None
+    results.export(file, form, goal)
+    is_frame = form is None and file.suffix not in (".tex", ".md")
+    console.print(
+        f"{len(results.frame())} rows in {file}" if is_frame else str(file), highlight=False
+    )
 
 
 @app.command()

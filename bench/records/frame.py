@@ -313,7 +313,7 @@ def _writer(path: Path) -> Callable[[pd.DataFrame, Path], object]:
     }
     if path.suffix not in writers:
         raise LeakboardError(
-            f"{path}: the suffix '{path.suffix}' is unknown; use .csv, .parquet or .json"
+            f"{path}: the suffix '{path.suffix}' is unknown; use .csv, .parquet, .json, .tex or .md"
         )
     return writers[path.suffix]
 

@@ -5,6 +5,7 @@ from .files import save as save
 from .files import styled as styled
 from .html import TABLE_CSS as TABLE_CSS
 from .html import html_table as html_table
+from .latex import latex_table as latex_table
 from .plot import CLASSES as CLASSES
 from .plot import GREY as GREY
 from .plot import LINES as LINES
@@ -25,4 +26,5 @@ from .table import Table as Table
 from .table import in_unit as in_unit
 from .table import leakage_cell as leakage_cell
 from .table import markdown as markdown
+from .table import markdown_table as markdown_table
 from .terminal import terminal_table as terminal_table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -95,6 +96,32 @@ def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = 
         return Cell(missing, tone="muted", link=link)
     shown = leakage.clipped()
     return Cell(format_percent_interval(leakage), bar=shown, link=link, sort=shown.value)
+
+
+def markdown_table(table: Table) -> str:
+    """The table in Markdown with title and notes; nothing in it is read as Markdown or HTML."""
+    rows = [
+        [row, *[""] * (len(table.columns) - 1)]
+        if isinstance(row, str)
+        else [
+            f"{cell.text} ({cell.detail})" if cell.detail else cell.text
+            for cell in table.cells(row)
+        ]
+        for row in table.rows
+    ]
+    heads = [column.label for column in table.columns]
+    marks = ["---:" if column.align == "right" else "---" for column in table.columns]
+    lines = [heads, *rows]
+    text = [f"| {' | '.join(map(escape_markdown, line))} |" for line in lines]
+    text.insert(1, f"| {' | '.join(marks)} |")
+    notes = [f"\n{escape_markdown(note)}" for note in table.notes]
+    return "\n".join([f"**{escape_markdown(table.title)}**\n", *text, *notes]) + "\n"
+
+
+def escape_markdown(text: str) -> str:
+    """The text on one line, in which no character has a meaning for Markdown or HTML."""
+    plain = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return re.sub(r"([\\`*_{}\[\]<>|#!&~$])", r"\\\1", plain)
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

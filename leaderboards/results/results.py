@@ -6,17 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, overload
+from typing import TYPE_CHECKING, Literal, Self, get_args, overload
 
-from leakboard.bench.contracts import LeakboardError, teaches
-from leakboard.bench.records import DataVersion, export
+from leakboard.bench.contracts import LeakboardError, did_you_mean, teaches
+from leakboard.bench.records import DataVersion, export, replacing
 from leakboard.leaderboards.results.best import Best
-from leakboard.leaderboards.tables import STRONGEST, RecordSet
+from leakboard.leaderboards.tables import STRONGEST, RecordSet, goal_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from leakboard.leaderboards.findings import Finding
+
+
+PaperForm = Literal["latex", "markdown"]
+PAPER_SUFFIXES: dict[str, PaperForm] = {".tex": "latex", ".md": "markdown"}
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -68,14 +72,45 @@ class Results(RecordSet):
 
         return chosen(findings(self.table), [] if rule is None else [rule])
 
-    def export(self, path: str | Path) -> Path:
-        """Writes `frame()` as .csv, .parquet or .json, and returns the path.
+    @teaches(format="form")
+    def export(
+        self, path: str | Path, form: PaperForm | None = None, goal: str | None = None
+    ) -> Path:
+        """Writes `frame()` as .csv, .parquet or .json, or tables for papers as .tex or .md; returns the path.
+
+        Tables for papers have a row for each setting with its leakage, cost and utility, and their intervals.
+
+        Args:
+            form: latex or markdown, if the suffix does not say so.
+            goal: of tables for papers, only this goal.
 
         Raises:
-            LeakboardError: another suffix.
+            LeakboardError: another suffix, or an unknown form or goal.
         """
-        export(self._table, Path(path))
-        return Path(path)
+        path = Path(path)
+        form = form or PAPER_SUFFIXES.get(path.suffix)
+        if form is None:
+            export(self._table, path)
+            return path
+        text = self.paper_tables(form, goal)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write_text(text, "utf-8")
+        return path
+
+    def paper_tables(self, form: PaperForm = "latex", goal: str | None = None) -> str:
+        """Tables for papers: `latex`, for booktabs, or `markdown`.
+
+        Raises:
+            LeakboardError: an unknown form or goal, or nothing was read.
+        """
+        from leakboard.leaderboards.results.paper_export import paper_text
+
+        if form not in get_args(PaperForm):
+            raise LeakboardError(
+                f"form: unknown '{form}'. {did_you_mean(form, get_args(PaperForm))}"
+            )
+        return paper_text(self.table, form, None if goal is None else goal_of(goal))
 
     @overload
     def plot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -112,6 +113,22 @@ def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, reco
     assert {p.name for p in tmp_path.iterdir()} == {
         f"quick-inputs-by-eta.{kind}" for kind in ("png", "svg", "pdf", "txt")
     }
+
+
+def test_export_prints_tables_for_papers_and_writes_them(leakboard, records, tmp_path):
+    code, latex, err = leakboard("export", records, "--format", "latex", "--goal", "inputs")
+    assert code == 0, err
+    assert latex.count("\\toprule") == latex.count("\\bottomrule") == 1
+    rows = re.findall(r"^(?:SAP|Frozen encoder|No protection) .*\\\\$", latex, re.MULTILINE)
+    assert len(rows) == 4
+    assert any("$\\eta$ = " in row for row in rows)
+    code, told, _ = leakboard("export", records, tmp_path / "t.md")
+    assert (code, told.strip()) == (0, str(tmp_path / "t.md"))
+    tables = (tmp_path / "t.md").read_text("utf-8")
+    assert "**Leakage of inputs on reviews" in tables
+    code, _, err = leakboard("export", records)
+    assert code == 2
+    assert "--format latex" in err
 
 
 def broken(folder, **changes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from io import StringIO
 from math import nan
@@ -15,7 +16,9 @@ from leakboard.leaderboards.rendering import (
     Column,
     Table,
     html_table,
+    latex_table,
     leakage_cell,
+    markdown_table,
     terminal_table,
 )
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
@@ -140,3 +143,36 @@ def test_a_link_that_runs_code_is_refused():
 def test_a_row_of_another_length_is_refused():
     with pytest.raises(ValueError, match="1 entries for 2 columns"):
         Table("t", [Column("a"), Column("b")], [["one"]])
+
+
+HOSTILE = "[\\\\input{/etc/passwd}] % & $x_1$ #1 ~ ^ | <b> `c` *d*\n\\\\\\\\ \x1b η³ −1"
+PRINTED = Table(HOSTILE, COLUMNS[:3], [[HOSTILE, "46 % [44, 49]", Cell("2.1", HOSTILE)]], [HOSTILE])
+COMMANDS = {
+    *("begin", "end", "centering", "caption", "label", "toprule", "midrule", "bottomrule"),
+    *("textbackslash", "textasciitilde", "textasciicircum", "textbar", "textless", "textgreater"),
+    *("textsuperscript", "eta"),
+}
+
+
+def test_latex_has_a_row_for_each_row_in_the_rules_of_booktabs_and_hostile_text_as_text():
+    text = latex_table(PRINTED, "tab:a b}")
+    assert "\\label{tab:a-b-}" in text
+    assert set(re.findall(r"\\([A-Za-z]+)", text)) == COMMANDS
+    body = text.split("\\midrule\n")[1].split("\n\\bottomrule")[0]
+    assert len(body.splitlines()) == 1
+    plain = re.sub(r"\\[%&_#${}]", "", text)
+    assert plain.count("{") == plain.count("}")
+    assert body.startswith("{}[")  # no argument of the row before
+    assert len(re.findall(r"(?<!\\)&", body)) == 2
+    assert not re.search(r"(?<!\\)[%#_]", plain)
+    assert not re.search("[\x1bη³−]", text)
+    assert "46 \\% [44, 49]" in body
+
+
+def test_markdown_has_hostile_text_as_text_on_one_line():
+    title, _, head, marks, row, _, note = markdown_table(PRINTED).splitlines()
+    assert marks == "| --- | ---: | ---: |"
+    for line in (title, head, row, note):
+        assert not re.search(r"(?<!\\)[<>`$\[]", line)
+    assert [len(re.findall(r"(?<!\\)\|", line)) for line in (head, row)] == [4, 4]
+    assert "46 % \\[44, 49\\]" in row
