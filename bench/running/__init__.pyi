@@ -8,9 +8,11 @@ from .budget import budget as budget
 from .cell_context import CellContext as CellContext
 from .cell_context import Inputs as Inputs
 from .cell_context import context_of as context_of
+from .cell_context import draw_and_plant as draw_and_plant
 from .cell_context import encode_public as encode_public
 from .cell_context import public_texts as public_texts
 from .cells import run_cell as run_cell
+from .cells import utility_of_scores as utility_of_scores
 from .engine import Engine as Engine
 from .engine import user_secret as user_secret
 from .grants import knowledge_for as knowledge_for

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -82,14 +82,21 @@ class Inputs:
 
     @classmethod
     def of(
-        cls, cell: Cell, task: Task, backbone: Backbone, public: PublicTexts, secret: str = ""
+        cls,
+        cell: Cell,
+        task: Task,
+        backbone: Backbone,
+        public: PublicTexts,
+        secret: str = "",
+        plants: Planted | None = None,
     ) -> Inputs:
         """Draws, plants and tokenises the texts of a cell.
 
         Args:
             secret: see `Seeds.of`.
+            plants: what another process has drawn and planted.
         """
-        plants, length = _draw_and_plant(cell, task, secret), cell.train.max_length
+        plants, length = plants or draw_and_plant(cell, task, secret), cell.train.max_length
         pool = _encode(plants.pool, task, backbone, length)
         evaluated = _encode(plants.task.splits[cell.evaluate], task, backbone, length)
         return _add_prompts(_apply_coins(cell, plants, pool, evaluated, public), cell, backbone)
@@ -97,7 +104,7 @@ class Inputs:
     def with_coins(self, cell: Cell, task: Task, secret: str = "") -> Inputs:
         """The inputs of a cell that differs only in its coins; nothing is tokenised again."""
         assert self.pool is not None
-        plants = _draw_and_plant(cell, task, secret)
+        plants = draw_and_plant(cell, task, secret)
         evaluated = self.tokens[cell.evaluate]
         inputs = _apply_coins(cell, plants, self.pool, evaluated, self.public)
         return replace(inputs, masked=self.masked)  # the candidates are the same
@@ -169,6 +176,8 @@ class CellContext:
     """The result of fine-tuning, once it is over; it answers queries to the customer's side."""
     answered: Mapping[str, Tokens] = field(default_factory=dict)
     """By split, prompts with the answers of the tuned model, if the requests for them were recorded."""
+    export: Callable[[Any], None] | None = None
+    """Given the predictions as lists, [n, C], if another process has the labels of the evaluated split."""
     isolated: bool = False
     """Whether attacks from outside run in processes of their own, where the truth is not in memory."""
 
@@ -209,14 +218,32 @@ class CellContext:
 
 
 def context_of(
-    plan: Plan, planned: PlannedCell, progress: Progress = quietly, isolated: bool = False
+    plan: Plan,
+    planned: PlannedCell,
+    progress: Progress = quietly,
+    isolated: bool = False,
+    plants: Planted | None = None,
+    export: Callable[[Any], None] | None = None,
 ) -> CellContext:
-    """The context of a single cell of a plan; its texts are tokenised here."""
+    """The context of a single cell of a plan; its texts are tokenised here.
+
+    Args:
+        plants: see `Inputs.of`.
+        export: see `CellContext`.
+    """
     backbone = plan.backbones[planned.cell.model_hash]
     task = plan.tasks[planned.cell.data_hash]
     public = encode_public(planned.cell, task, backbone, plan.public)
-    inputs = Inputs.of(planned.cell, task, backbone, public, plan.secret)
-    return CellContext(planned, inputs, backbone, progress, secret=plan.secret, isolated=isolated)
+    inputs = Inputs.of(planned.cell, task, backbone, public, plan.secret, plants)
+    return CellContext(
+        planned,
+        inputs,
+        backbone,
+        progress,
+        secret=plan.secret,
+        export=export,
+        isolated=isolated,
+    )
 
 
 def encode_public(
@@ -288,7 +315,7 @@ def prompts_of(
     return Prompts(Tokens(ids_before, zeros, zeros.bool()), Ragged.of(behind))
 
 
-def _draw_and_plant(cell: Cell, task: Task, secret: str) -> Planted:
+def draw_and_plant(cell: Cell, task: Task, secret: str) -> Planted:
     """Draws the examples of a cell and plants canaries and coins among them."""
     seeds = Seeds.of(cell.seed, secret=secret)
     drawn = task.limited(cell.limit, seeds.data)

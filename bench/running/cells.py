@@ -18,6 +18,7 @@ from leakboard.bench.contracts import (
     MissingExtra,
     Record,
     Status,
+    UtilityMetric,
     fingerprint,
 )
 from leakboard.bench.exchange import (
@@ -44,6 +45,7 @@ from leakboard.bench.scoring import (
     projections,
     swaps_noticed,
 )
+from leakboard.bench.tasks import Split, Task
 
 ANSWER_BATCH = 32
 """Prompts that are answered in one batch."""
@@ -185,13 +187,28 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> tuple[dict[str, Any],
         generated, answered = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
         return answer_fields(generated, split.pairs, fields), answered
     scores = _checked(tuned.predict(tokens, cell.evaluate), len(split))
-    if inputs.task.objective == "regression":
-        return number_fields(scores[:, 0].numpy(), split.truth, cell.utility), None
-    if inputs.task.objective == "multilabel":
-        return label_fields((scores > 0).numpy(), split.truth > 0, cell.utility), None
+    if context.export:
+        context.export(scores.tolist())
+    return utility_of_scores(scores, split, inputs.task, cell.utility), None
+
+
+def utility_of_scores(
+    scores: torch.Tensor, split: Split, task: Task, metric: UtilityMetric | None
+) -> dict[str, Any]:
+    """Fields of a record about the utility of predictions.
+
+    Args:
+        scores: [n, C] of the examples of a split.
+        task: the task of the split.
+        metric: None for the usual one.
+    """
+    if task.objective == "regression":
+        return number_fields(scores[:, 0].numpy(), split.truth, metric)
+    if task.objective == "multilabel":
+        return label_fields((scores > 0).numpy(), split.truth > 0, metric)
     # Papers report accuracy on the known tasks.
-    metric = cell.utility or (None if inputs.task.own else "accuracy")
-    return class_fields(scores.argmax(1).numpy(), split.labels, metric), None
+    metric = metric or (None if task.own else "accuracy")
+    return class_fields(scores.argmax(1).numpy(), split.labels, metric)
 
 
 def _checked(scores: torch.Tensor, n: int) -> torch.Tensor:

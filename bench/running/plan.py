@@ -30,6 +30,7 @@ from leakboard.bench.tasks import (
     ON_PUBLIC,
     TASK_ITSELF,
     Task,
+    UserTask,
     load_task,
     no_public_training,
 )
@@ -109,7 +110,11 @@ class Plan:
 
 
 def make_plan(
-    suite: Suite, data: Path | None = None, device: str = "cpu", twins: bool = True
+    suite: Suite,
+    data: Path | None = None,
+    device: str = "cpu",
+    twins: bool = True,
+    tasks: Mapping[str, Task] | None = None,
 ) -> Plan:
     """Loads tasks and models, and plans every cell.
 
@@ -119,17 +124,23 @@ def make_plan(
 
     Args:
         twins: whether twins and the untuned model are added.
+        tasks: tasks by name that are not loaded.
 
     Raises:
         LeakboardError: a task, a split, a model or a cut does not exist.
     """
-    tasks = [load_task(spec, data, suite.base) for spec in suite.task]
-    _check_utility(suite, tasks)
+
+    def load(spec: str | UserTask) -> Task:
+        known = tasks.get(spec) if tasks and isinstance(spec, str) else None
+        return known or load_task(spec, data, suite.base)
+
+    loaded_tasks = [load(spec) for spec in suite.task]
+    _check_utility(suite, loaded_tasks)
     loaded = [load_backbone(name, device) for name in suite.model]
     backbones = {backbone.hash: backbone for backbone in loaded}
     cells: list[PlannedCell] = []
     added: dict[str, dict[str, None]] = {}
-    for task in tasks:
+    for task in loaded_tasks:
         _check_split(task, suite.evaluate)
         for backbone in backbones.values():
             for cut in suite.cut:
@@ -152,8 +163,8 @@ def make_plan(
     other_tasks = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
         TASK_ITSELF
     }
-    public = {name: load_task(name, data, suite.base) for name in sorted(other_tasks)}
-    by_hash = {task.hash: task for task in tasks}
+    public = {name: load(name) for name in sorted(other_tasks)}
+    by_hash = {task.hash: task for task in loaded_tasks}
     additions = {twin: tuple(names) for twin, names in added.items()}
     return Plan(suite, tuple(cells), by_hash, backbones, public, additions, twins)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -21,18 +21,23 @@ from leakboard.bench.methods import Attack, Defense, Method, registry, spec_of
 from leakboard.bench.running.engine import user_secret
 from leakboard.bench.running.plan import Plan, make_plan
 from leakboard.bench.suites import Suite
-from leakboard.bench.tasks import listing
+from leakboard.bench.tasks import Task, listing
 
 M = TypeVar("M", bound=Method)
 
 
 def plan_reproduction(
-    record: Record, data: Path | None = None, device: str = "cpu", model: str | None = None
+    record: Record,
+    data: Path | None = None,
+    device: str = "cpu",
+    model: str | None = None,
+    tasks: Mapping[str, Task] | None = None,
 ) -> Plan:
     """The plan of the record's cell alone, with the attacks of the record.
 
     Args:
         model: the folder of the model, if it came from one; its hash must be that of the record.
+        tasks: by name; None to load them.
 
     Raises:
         LeakboardError: a method, the data or the model has changed; the message names each field
@@ -60,7 +65,7 @@ def plan_reproduction(
         defenses=(defense,),
         attacks=attacks,
     )
-    plan = make_plan(suite, data, device, twins=False)
+    plan = make_plan(suite, data, device, twins=False, tasks=tasks)
     now = plan.cells[-1].cell  # shadow models come before it
     if now.key != record.key:
         check_unchanged(record, now)

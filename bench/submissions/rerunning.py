@@ -17,7 +17,8 @@ from leakboard.bench.contracts import Cost, Provenance, Record, plain
 from leakboard.bench.methods import registry
 from leakboard.bench.records import Outcome, compare_runs, from_bytes
 from leakboard.bench.running import Reporter, is_external
-from leakboard.bench.submissions.cell_process import Misbehaved, NotRun, Order, run_in_subprocess
+from leakboard.bench.submissions.cell_process import Misbehaved, NotRun, run_in_subprocess
+from leakboard.bench.submissions.judge import Order
 from leakboard.bench.submissions.manifest import Submission, Verified
 from leakboard.bench.submissions.reproduction import LocalResources
 

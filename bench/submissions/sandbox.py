@@ -6,6 +6,7 @@ It is entered before numerical libraries are loaded, since a process with severa
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import pickle
 import struct
@@ -23,8 +24,21 @@ MOUNT_SETATTR, HERE = 442, -100
 CAPABILITIES, VERSION_3 = 64, 0x20080522
 
 
-def enter(place: Path) -> str | None:
+class Words:
+    """A pipe of events as JSON, so that who receives them need not unpickle what a method sent."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self.pipe = pipe
+
+    def send(self, event: Any) -> None:
+        self.pipe.send_bytes(json.dumps(event).encode())
+
+
+def enter(place: Path, hidden: Path | None = None) -> str | None:
     """Enter the sandbox; only files in one folder can then be changed.
+
+    Args:
+        hidden: a folder that is empty inside.
 
     Returns:
         Why there is none, or None.
@@ -33,12 +47,16 @@ def enter(place: Path) -> str | None:
         return "only Linux has it"
     libc = ctypes.CDLL(None, use_errno=True)
     user, group = os.getuid(), os.getgid()
+    empty = place / "empty"
+    empty.mkdir()
     try:
         _check(libc.unshare(NEW_USERS | NEW_MOUNTS | NEW_NETWORK))
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
         _set_mounts(libc, b"/", RECURSIVE, READ_ONLY, 0, PRIVATE)
+        if hidden is not None:
+            _check(libc.mount(os.fsencode(empty), os.fsencode(hidden), None, BIND, None))
         target = os.fsencode(place)
         _check(libc.mount(target, target, None, BIND, None))
         _set_mounts(libc, target, 0, 0, READ_ONLY, 0)
@@ -70,14 +88,15 @@ def _check(outcome: int) -> None:
         raise OSError(code, os.strerror(code))
 
 
-def work_inside(pipe: Connection, place: Path, packed: bytes) -> None:
+def work_inside(pipe: Connection, place: Path, hidden: Path | None, packed: bytes) -> None:
     """Enter the sandbox, tell whether there is one, and call a pickled function with the pipe and its arguments.
 
     If there is none, the function runs all the same.
     """
-    pipe.send(("sandbox", enter(place)))
+    words = Words(pipe)
+    words.send(("sandbox", enter(place, hidden)))
     work, arguments = _unpack(packed)
-    work(pipe, *arguments)
+    work(words, *arguments)
 
 
 def pack(work: Callable[..., None], *arguments: Any) -> bytes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import socket
 import tempfile
 from pathlib import Path
 
-NEW_USERS_AND_MOUNTS, REMOUNT, BIND = 0x10020000, 32, 4096
+NEW_USERS_AND_MOUNTS, REMOUNT, BIND, DETACH = 0x10020000, 32, 4096, 2
 
 
 def attempted(work):
@@ -19,7 +20,7 @@ def attempted(work):
     return True
 
 
-def attempts(pipe, outside, port):
+def attempts(pipe, outside, port, hidden):
     """What a method could try, each with its outcome."""
     libc = ctypes.CDLL(None)
     pipe.send(
@@ -27,6 +28,11 @@ def attempts(pipe, outside, port):
             "a file outside": attempted(lambda: Path(outside, "new").write_text("x")),
             "a change outside": attempted(lambda: Path(outside, "there").write_text("x")),
             "a removal outside": attempted(lambda: Path(outside, "there").unlink()),
+            "a hidden file": attempted(lambda: Path(hidden, "labels.tsv").read_text()),
+            "memory of another process": attempted(
+                lambda: os.open(f"/proc/{os.getppid()}/mem", os.O_RDONLY)
+            ),
+            "the hidden folder back": libc.umount2(os.fsencode(hidden), DETACH) == 0,
             "a connection": attempted(lambda: socket.create_connection(("127.0.0.1", port), 2)),
             "another mount": libc.mount(b"none", b"/mnt", b"tmpfs", 0, None) == 0,
             "files that can be changed": libc.mount(None, b"/", None, REMOUNT | BIND, None) == 0,

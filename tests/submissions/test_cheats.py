@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import pickle
+import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,9 +18,11 @@ from cells import make
 from leakboard.bench.contracts.record import Record
 from leakboard.bench.methods import registry
 from leakboard.bench.methods.method import Source
+from leakboard.bench.records import compare_runs
 from leakboard.bench.records.store import from_bytes, to_text
 from leakboard.bench.running import attacks, context_of, run_cell
-from leakboard.bench.submissions.cell_process import Order, _work
+from leakboard.bench.submissions.cell_process import _work
+from leakboard.bench.submissions.judge import Inconsistent, Judge, Order
 from leakboard.bench.submissions.rerunning import swap_outcome
 from leakboard.defenses.none import NoDefense
 
@@ -42,7 +47,20 @@ class Mine(NoDefense):
             attacks.score = lambda guess, truth, labelled: {}
         if self.mode == "beside":
             keep_a_trace(session.wire)
-        return super().fine_tune(session)
+        tuned = super().fine_tune(session)
+        if self.mode == "peeks":
+            labels = labels_of_the_harness("dev")
+            tuned.predict = lambda tokens, split: torch.eye(session.classes)[labels]
+        return tuned
+
+
+def labels_of_the_harness(split):
+    """Labels of a split, as the frames that run this cell hold them."""
+    frame = sys._getframe()
+    while frame := frame.f_back:
+        if frame.f_code.co_name == "_run" and "context" in frame.f_locals:
+            return frame.f_locals["context"].inputs.task.splits[split].labels
+    raise LookupError
 
 
 @pytest.fixture(scope="module")
@@ -70,11 +88,11 @@ class Pipe(list):
         self.append(event)
 
 
-def run_again(plan, mode="honest", swapped=0.0) -> tuple[str, str] | Record:
-    """How another run of the cell ended: an event with its reason, or the record."""
+def order_of(plan, mode="honest", swapped=0.0):
+    """The order to run the cell of the method again, and its record in a run of its own."""
     target = next(planned for planned in plan.cells if planned.defense.name == "mine")
-    record = run_cell(context_of(plan, target))
     Mine.mode = mode
+    record = run_cell(context_of(plan, target))
     order = Order(
         key=record.key,
         record=to_text(record).encode(),
@@ -85,10 +103,24 @@ def run_again(plan, mode="honest", swapped=0.0) -> tuple[str, str] | Record:
         threads=torch.get_num_threads(),
         swapped=swapped,
     )
-    events = Pipe()
-    _work(events, order)
-    event = next(event for event in events if event[0] in ("record", "not run", "misbehaved"))
-    return from_bytes(event[2], event[1], "it") if event[0] == "record" else event
+    return order, record
+
+
+def run_again(plan, mode="honest", swapped=0.0, before="honest") -> tuple[str, str] | Record:
+    """How another run of the cell ended: an event with its reason, or the record.
+
+    Args:
+        before: what the method did in the run that is stated.
+    """
+    order, _ = order_of(plan, before, swapped)
+    Mine.mode = mode
+    judge, events = Judge(order), Pipe()
+    _work(events, order, pickle.dumps(judge.given()))
+    event = next(event for event in events if event[0] in ("result", "not run", "misbehaved"))
+    if event[0] != "result":
+        return event
+    _, key, text, scores = event
+    return judge.scored(from_bytes(text.encode(), key, "it"), scores)
 
 
 def test_an_honest_method_is_run_again(mine, plan):
@@ -118,3 +150,46 @@ def test_training_beside_the_wire_is_noticed_by_swapped_messages(mine, plan, mod
     assert swapped.wire_check, swapped.reason
     outcome, what = swap_outcome(ordinary, swapped)
     assert (outcome == "refused") == (mode == "beside"), what
+
+
+def test_labels_of_the_evaluated_split_are_not_in_the_process_of_a_method(mine, plan):
+    _, stated = order_of(plan, "peeks")
+    assert stated.utility.value == 1
+    again = run_again(plan, "peeks", before="peeks")
+    assert again.utility.value < 0.7
+    assert again.predictions["truth"] == stated.predictions["truth"]
+    outcome, what = compare_runs(stated, again)
+    assert outcome == "refused", what
+    assert "utility" in what
+
+
+def test_nothing_that_a_method_is_given_depends_on_these_labels(mine, plan, monkeypatch):
+    order, _ = order_of(plan)
+    judge = Judge(order)
+    other = Judge(order)
+    flipped = replace(judge.split, labels=1 - judge.split.labels)
+    splits = {**judge.plants.task.splits, "dev": flipped}
+    other.plants = replace(judge.plants, task=replace(judge.plants.task, splits=splits))
+    other.split = flipped
+    theirs = {
+        **judge.task.splits,
+        "dev": replace(judge.task.split("dev"), labels=1 - judge.task.split("dev").labels),
+    }
+    other.task = replace(judge.task, splits=theirs)
+    vars(other.task)["hash"] = judge.task.hash
+    assert pickle.dumps(other.given()) == pickle.dumps(judge.given())
+
+
+def test_scores_that_do_not_follow_from_guesses_are_named(real):
+    order = Order(real[1].key, to_text(real[1]).encode(), {}, None, "cpu", "tiny-bert", 1)
+    judge = Judge(order)
+    predicted = torch.eye(2)[torch.tensor(real[1].predictions["predicted"])].tolist()
+    assert judge.scored(real[1], predicted).utility == real[1].utility
+    leaks = [
+        leak.model_copy(update={"success": leak.success.model_copy(update={"value": 0.01})})
+        if leak.attack.name == "eia-nn" and leak.success
+        else leak
+        for leak in real[1].leaks
+    ]
+    with pytest.raises(Inconsistent, match=r"eia-nn .* is stated as 0\.01"):
+        judge.scored(real[1].model_copy(update={"leaks": leaks}), predicted)

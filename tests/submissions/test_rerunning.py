@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import shutil
 import time
 from collections import Counter
@@ -20,7 +21,8 @@ from leakboard.bench.records.store import Store, to_text
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.submissions import cell_process, rerunning
 from leakboard.bench.submissions.archive import read_submission
-from leakboard.bench.submissions.cell_process import NotRun, Order, run_in_subprocess
+from leakboard.bench.submissions.cell_process import NotRun, run_in_subprocess
+from leakboard.bench.submissions.judge import Order
 from leakboard.bench.submissions.manifest import Verified, accepted
 from leakboard.bench.submissions.reproduction import LocalResources
 from leakboard.bench.submissions.rerunning import Reruns, first_of_each, rerun_order
@@ -277,8 +279,8 @@ class Dying:
     """A way to start processes, in which they die."""
 
     @staticmethod
-    def Pipe(duplex):  # noqa: N802
-        return multiprocessing.Pipe(duplex)
+    def Pipe():  # noqa: N802
+        return multiprocessing.Pipe()
 
     @staticmethod
     def Process(target, args, daemon):  # noqa: N802
@@ -288,5 +290,5 @@ class Dying:
 def test_what_is_wrong_over_there_is_a_reason(real):
     sent = []
     broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
-    cell_process._work(SimpleNamespace(send=sent.append), broken)
+    cell_process._work(SimpleNamespace(send=sent.append), broken, pickle.dumps(None))
     assert sent == [("not run", "Corrupt: its content does not match its checksum")]

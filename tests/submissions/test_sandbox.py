@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from sandboxed import attempts, reply
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running import Reporter
 from leakboard.bench.submissions import sandbox
-from leakboard.bench.submissions.cell_process import Order, run_in_subprocess
+from leakboard.bench.submissions.cell_process import run_in_subprocess
+from leakboard.bench.submissions.judge import Order
 from leakboard.bench.submissions.sandbox import pack, work_inside
 
 
@@ -26,17 +28,19 @@ def has_sandbox():
             pytest.skip("this system has no user namespaces")
 
 
-def events_of(place, work, *arguments):
+def events_of(place, hidden, work, *arguments):
     """What a process in the sandbox sends."""
     context = get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=work_inside, args=(theirs, place, pack(work, *arguments)))
+    process = context.Process(
+        target=work_inside, args=(theirs, place, hidden, pack(work, *arguments))
+    )
     process.start()
     theirs.close()
     events = []
     try:
         while ours.poll(60):
-            events.append(ours.recv())
+            events.append(json.loads(ours.recv_bytes()))
     except EOFError:
         pass
     process.join(10)
@@ -44,21 +48,24 @@ def events_of(place, work, *arguments):
 
 
 def test_nothing_outside_is_changed_or_reached(has_sandbox, tmp_path):
-    place, outside = tmp_path / "place", tmp_path / "outside"
-    place.mkdir()
-    outside.mkdir()
+    place, outside, hidden = (tmp_path / name for name in ("place", "outside", "hidden"))
+    for folder in (place, outside, hidden):
+        folder.mkdir()
+    (hidden / "labels.tsv").write_text("0")
     (outside / "there").write_text("as it was")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        sandboxed, tried, after, read, temporary = events_of(place, attempts, outside, port)
-    assert sandboxed == ("sandbox", None)
+        sandboxed, tried, after, read, temporary = events_of(
+            place, hidden, attempts, outside, port, hidden
+        )
+    assert sandboxed == ["sandbox", None]
     assert not any(tried.values()), tried
     assert after == {"after another": False}
     assert read == {"read": True}
     assert temporary == {"temporary": True}
     assert [path.name for path in outside.iterdir()] == ["there"]
     assert (outside / "there").read_text() == "as it was"
-    assert list(place.iterdir())
+    assert {path.name for path in place.iterdir()} > {"empty"}
 
 
 class Warnings(Reporter):
@@ -81,6 +88,6 @@ def test_a_system_without_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox.sys, "platform", "darwin")
     assert sandbox.enter(tmp_path) == "only Linux has it"
     sent = []
-    pipe = type("Pipe", (), {"send": lambda _, event: sent.append(event)})()
-    work_inside(pipe, tmp_path, pack(reply, 3))
-    assert sent == [("sandbox", "only Linux has it"), 3]
+    pipe = type("Pipe", (), {"send_bytes": lambda _, event: sent.append(json.loads(event))})()
+    work_inside(pipe, tmp_path, None, pack(reply, 3))
+    assert sent == [["sandbox", "only Linux has it"], 3]
