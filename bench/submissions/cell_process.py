@@ -34,7 +34,7 @@ from leakboard.bench.running import (
     run_cell,
     with_shadows,
 )
-from leakboard.bench.submissions.judge import MOST_BYTES, Given, Order, serve
+from leakboard.bench.submissions.judge import MOST_BYTES, MethodData, Order, serve
 from leakboard.bench.submissions.sandbox import pack, work_inside
 from leakboard.bench.tasks import data_folder
 
@@ -174,7 +174,7 @@ def run_order(
     order: Order,
     reporter: Reporter,
     refuse: Callable[[str], None] | None = None,
-    given: Given | None = None,
+    given: MethodData | None = None,
     export: Callable[[Any], None] | None = None,
 ) -> Record:
     """Run a cell again in this process, without a time limit, and return its record.

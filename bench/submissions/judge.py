@@ -54,7 +54,7 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Given:
+class MethodData:
     """Data of a cell for the process of its method.
 
     Attributes:
@@ -87,17 +87,17 @@ class Judge:
         self.others = {name: load_task(name, order.data) for name in names - {TASK_ITSELF}}
         self.hides = self.task.objective != "language modelling" and cell.evaluate != "train"
 
-    def given(self) -> Given:
+    def given(self) -> MethodData:
         """The data without the labels of the evaluated split."""
         tasks = {task.name: task for task in (self.task, *self.others.values())}
         if not self.hides:
-            return Given(tasks, self.plants)
+            return MethodData(tasks, self.plants)
         drawn = self.plants.task
         hidden = replace(
             drawn,
             splits={**drawn.splits, self.cell.evaluate: without_labels(self.split, drawn.outputs)},
         )
-        return Given(
+        return MethodData(
             {name: _public_part(task) for name, task in tasks.items()},
             replace(self.plants, task=hidden),
         )
