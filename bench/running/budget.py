@@ -18,6 +18,7 @@ from leakboard.bench.backbones import BATCH, WIDTH, Architecture, Backbone, load
 from leakboard.bench.contracts import (
     Cell,
     Channel,
+    Knows,
     LeakboardError,
     Precision,
     Transcript,
@@ -25,7 +26,13 @@ from leakboard.bench.contracts import (
 )
 from leakboard.bench.exchange import Wire
 from leakboard.bench.running.attacks import attack_all
-from leakboard.bench.running.cell_context import CellContext, context_of
+from leakboard.bench.running.cell_context import (
+    CellContext,
+    Inputs,
+    PublicTexts,
+    context_of,
+    encode_public,
+)
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
 from leakboard.bench.running.isolation import error_line
 from leakboard.bench.running.plan import Plan, PlannedCell
@@ -37,6 +44,8 @@ OPERATIONS = 40
 """Operations of a block in one direction, counted on BERT with LoRA by a dispatch mode."""
 LAUNCH = 1e-5
 """Seconds in which a processor starts one operation of eager PyTorch; measured on one core of an AMD EPYC."""
+WITHOUT_MODEL = {Knows.AUXILIARY_TEXT, Knows.LABELLED_SHARE, Knows.LABELS, Knows.COLLUSION}
+"""Knowledge that contains no model; an attack with nothing else passes no token through one."""
 NVIDIA = "https://www.nvidia.com/en-us/data-center"
 
 
@@ -195,11 +204,18 @@ def probe(context: CellContext) -> Probe:
         size = _size(seen)
         with metered(block) as meter:
             seen = with_derived_channels(context, with_recomputed_activations(context, seen))
-            attack_all(context, seen, session.claim)
+            attack_all(_with_models(context), seen, session.claim)
             counted.append(meter())
     except Exception as error:  # a plan is shown all the same
         return Probe(failure=error_line(error))
     return Probe((counted[0], counted[1], counted[2]), size, _sizes(context, cell))
+
+
+def _with_models(context: CellContext) -> CellContext:
+    """The context without the attacks that use no model, which would take time and add no pass."""
+    planned = context.planned
+    pairings = tuple(p for p in planned.pairings if p.attack.needs - WITHOUT_MODEL)
+    return replace(context, planned=replace(planned, pairings=pairings))
 
 
 def _size(seen: Transcript) -> float:
@@ -237,6 +253,7 @@ def budget(
         efficiency: share of the accelerator's peak that products reach.
     """
     probes: dict[str, Probe] = {}
+    public: dict[tuple[str, int], PublicTexts] = {}
     sizes = dict[tuple[Any, ...], tuple[int, int, float]]()
     found = []
     for planned in plan.cells:
@@ -247,7 +264,7 @@ def budget(
         narrow = f"tiny-{'gpt2' if is_language else 'bert'}-{shape.blocks}"
         name = repr((narrow, planned.named, cell.cut, cell.train, cell.shadow is None))
         if name not in probes:
-            probes[name] = probe(_narrow(planned, plan, narrow))
+            probes[name] = probe(_narrow(planned, plan, narrow, public))
         about = cell.data_hash, cell.model_hash, cell.limit, cell.evaluate, cell.train.max_length
         if about not in sizes:
             sizes[about] = _sizes(context_of(replace(plan, public={}), planned), cell)
@@ -273,8 +290,14 @@ def _parts(model: str) -> tuple[Task, Backbone]:
     return load_task("dialogues" if "gpt2" in model else "reviews"), load_backbone(model)
 
 
-def _narrow(planned: PlannedCell, plan: Plan, model: str) -> CellContext:
-    """The context of a cell with generated texts and a narrow model."""
+def _narrow(
+    planned: PlannedCell, plan: Plan, model: str, public: dict[tuple[str, int], PublicTexts]
+) -> CellContext:
+    """The context of a cell with generated texts and a narrow model.
+
+    Args:
+        public: tokenised public texts by model and length, to which those of this cell are added.
+    """
     (task, backbone), cell = _parts(model), planned.cell
     backbone = replace(backbone)  # one that has computed nothing for an earlier cell
     plant = cell.plant
@@ -289,8 +312,12 @@ def _narrow(planned: PlannedCell, plan: Plan, model: str) -> CellContext:
         "evaluate": cell.evaluate if cell.evaluate in task.splits else "dev",
         "plant": plant,
     }
-    where = replace(plan, tasks={task.hash: task}, backbones={backbone.hash: backbone})
-    return context_of(where, replace(planned, cell=cell.model_copy(update=small)))
+    cell = cell.model_copy(update=small)
+    kept = model, cell.train.max_length
+    if kept not in public:
+        public[kept] = encode_public(cell, task, backbone, plan.public)
+    inputs = Inputs.of(cell, task, backbone, public[kept], plan.secret)
+    return CellContext(replace(planned, cell=cell), inputs, backbone, secret=plan.secret)
 
 
 def _sizes(context: CellContext, cell: Cell) -> tuple[int, int, float]:

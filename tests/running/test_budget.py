@@ -9,6 +9,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from training_steps import step_of
 
+from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.prior import Prior
 from leakboard.bench.backbones.architecture import Architecture, architecture
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.running.budget import (
@@ -77,6 +79,15 @@ def test_two_adapters_take_two_passes_and_utility_takes_passes_forward_only(budg
     plain, adapters = budgets["none", EPOCHS], budgets["p3eft", EPOCHS]
     assert adapters.seconds[0] == pytest.approx(2 * plain.seconds[0], rel=0.02)
     assert adapters.seconds[1] == pytest.approx(2 * plain.seconds[1], rel=0.02)
+
+
+def test_attacks_that_use_no_model_are_left_out(monkeypatch):
+    run = []
+    for attack in (NearestNeighbour, Prior):
+        monkeypatch.setattr(attack, "guess", lambda self, *_: run.append(self.name) or [])
+    plan = make(SAP(eta=None), attacks=(NearestNeighbour(), Prior()))
+    budget(plan, architecture_of_four(), accelerator("h100"), 0.5)
+    assert run == ["eia-nn"]
 
 
 def test_a_large_model_is_bound_by_its_products_and_a_small_one_by_its_launches():
