@@ -50,8 +50,19 @@ class UndefendedCell:
     sent: Transcript
 
     @cached_property
+    def _first(self) -> tuple[list[Leak], list[Guess] | None]:
+        guesses = list[Guess]()
+        leaks = self.trial.attacked(self.seen, self.backbone, guesses)
+        return leaks, None if _failures(leaks) and not guesses else guesses
+
+    @property
     def leaks(self) -> list[Leak]:
-        return self.trial.attacked(self.seen, self.backbone)
+        return self._first[0]
+
+    @property
+    def guesses(self) -> list[Guess] | None:
+        """Guesses from which the leaks were scored; None on an error."""
+        return self._first[1]
 
     @cached_property
     def seen(self) -> Transcript:
@@ -62,18 +73,29 @@ class UndefendedCell:
         return self.trial.context().backbone
 
     @cached_property
-    def guesses(self) -> list[Guess] | None:
-        return self.guess()
+    def undisturbed(self) -> bool:
+        """Whether a second run, on all channels and with all knowledge, gives the same guesses.
+
+        Then a second run with less would, too, and is not made.
+        """
+        return self.agrees(self.guess(frozenset(Channel), told_all=True))
 
     @cached_property
     def steady(self) -> bool:
         """Whether a second run gives the same guesses."""
-        return self.agrees(self.guess())
+        return self.undisturbed or self.agrees(self.guess())
 
     def guess(
-        self, visible: frozenset[Channel] = frozenset(Channel), told_all: bool = False
+        self, visible: frozenset[Channel] | None = None, told_all: bool = False
     ) -> list[Guess] | None:
-        """Guesses of the attack on some channels, optionally with all knowledge; None on an error."""
+        """Guesses of the attack; None on an error.
+
+        Args:
+            visible: the channels that it sees; by default those that it declares.
+            told_all: grant all knowledge.
+        """
+        if visible is None:
+            visible = self.trial.planned.pairings[0].attack.threat.reads
         try:
             return self.trial.guesses(copy_transcript(self.sent, visible), told_all)
         except Exception:
@@ -184,8 +206,8 @@ class AttackRules(Rules[Attack]):
     def reads_declared(self) -> None:
         reads = self.method.threat.reads
         # Without other channels, there is nothing to hide from the attack.
-        others = [cell for cell in self.steady if cell.sent.channels - reads]
-        if not all(cell.agrees(cell.guess(visible=reads)) for cell in others):
+        others = [c for c in self.steady if c.sent.channels - reads and not c.undisturbed]
+        if not all(cell.agrees(cell.guess(frozenset(Channel))) for cell in others):
             raise Broken(
                 "with zeros on all other channels, its guesses change; add the channels that it reads "
                 "to `threat.reads`"
@@ -193,7 +215,7 @@ class AttackRules(Rules[Attack]):
 
     @rule("uses the knowledge that it declares, and no other")
     def uses_declared_knowledge(self) -> None:
-        for cell in self.cells:
+        for cell in (cell for cell in self.cells if not cell.undisturbed):
             informed = cell.guess(told_all=True)
             if informed is None:
                 raise NotApplicable("it does not return guesses")
@@ -210,6 +232,8 @@ class AttackRules(Rules[Attack]):
         if not self.method.threat.reads:
             raise NotApplicable("it reads nothing: a baseline")
         leaks = _scored(self.working)
+        if not leaks:
+            raise NotApplicable("this task gives it nothing to guess")
         # Trials of memorisation already use models that were trained to memorise.
         memory = self.method.threat.goals <= {Goal.MEMORISATION, Goal.MEMBERSHIP}
         for model, examples, epochs in () if memory else LARGER:
@@ -226,8 +250,6 @@ class AttackRules(Rules[Attack]):
             return None
         goals = {leak.goal for leak in leaks}
         best = {goal: max(map(_margin, (k for k in leaks if k.goal == goal))) for goal in goals}
-        if not leaks:
-            raise NotApplicable("this task gives it nothing to guess")
         if min(best.values()) > 0:
             raise NotApplicable(
                 f"it beats chance, but the lower end of its advantage is below {NEEDED} "

@@ -15,6 +15,8 @@ LITTLE = 0.01
 """Mean change of the scores, in their standard deviations, below which they count as unchanged."""
 LITTLE_LEARNT = 1e-5
 """The same after the few steps of a trial, which change scores little anyway."""
+RECORDED, PUBLIC = 24, 1
+"""Recorded examples, and public texts per example; attacks need not succeed on a defense, but run to their end."""
 TOLERANCE = 1e-3
 """Tolerance of class scores, since rounding depends on the shape of a batch."""
 
@@ -25,7 +27,7 @@ class DefenseRules(Rules[Defense]):
     @cached_property
     def trial(self) -> Trial:
         attacks = [attack() for attack in registry.attacks().values()]
-        trial = Trial.of(self.method, attacks, self.model)
+        trial = Trial.of(self.method, attacks, self.model, recorded=RECORDED, public=PUBLIC)
         if trial.planned.skip_reason:
             raise NotApplicable(
                 f"it refuses every cut of {self.model}: {trial.planned.skip_reason}"
@@ -85,7 +87,7 @@ class DefenseRules(Rules[Defense]):
             )
         others = variants(self.method)
         while (silent := self.method.sends - used) and (other := next(others, None)):
-            trial = Trial.of(other, (), self.model)
+            trial = Trial.of(other, (), self.model, recorded=RECORDED, public=PUBLIC)
             if not trial.planned.skip_reason:
                 used |= trial.train().transcript.channels
         if silent:

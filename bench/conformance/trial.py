@@ -106,6 +106,8 @@ class Trial:
         epochs: int = 1,
         seed: int = 0,
         plain: bool = False,
+        recorded: int | None = None,
+        public: int = PUBLIC,
     ) -> Trial:
         """The cell at the first cut that suits the defense and some of the attacks.
 
@@ -115,6 +117,8 @@ class Trial:
 
         Args:
             plain: use easier texts, which name the labels and attributes.
+            recorded: recorded examples of each split; two thirds by default.
+            public: public texts per example.
         """
         attacks = [
             attack.model_copy(update={"shadows": SHADOWS}) if attack.shadowed else attack
@@ -145,7 +149,7 @@ class Trial:
                 seeds=seed,
                 limit=examples,
                 train=(train,),
-                record=Recording(examples=2 * examples // 3),
+                record=Recording(examples=recorded or 2 * examples // 3),
                 plant=plant,
                 defenses=(defense,),
                 attacks=tuple(attacks),
@@ -155,9 +159,9 @@ class Trial:
         cells = [p for p in targets if not p.skip_reason] or targets
         suited = [p for p in cells if any(pairing.goals for pairing in p.pairings)]
         planned = (suited or cells)[0]
-        loaded = with_public(plan.tasks[planned.cell.data_hash], PUBLIC * examples)
-        public = encode_public(planned.cell, loaded, backbone, plan.public)
-        inputs = Inputs.of(planned.cell, loaded, backbone, public)
+        loaded = with_public(plan.tasks[planned.cell.data_hash], public * examples)
+        known = encode_public(planned.cell, loaded, backbone, plan.public)
+        inputs = Inputs.of(planned.cell, loaded, backbone, known)
         trained = {}
         for p in plan.cells:
             if p.cell.shadow is not None and p.cell.cut == planned.cell.cut:
@@ -199,9 +203,16 @@ class Trial:
         evaluated = context.cell.evaluate
         return Released(network).predict(self.inputs.tokens[evaluated], evaluated)
 
-    def attacked(self, seen: Transcript, backbone: Backbone) -> list[Leak]:
-        """The scored guesses of the attacks."""
-        return attack_all(CellContext(self.planned, self.inputs, backbone), seen)
+    def attacked(
+        self, seen: Transcript, backbone: Backbone, guesses: list[Guess] | None = None
+    ) -> list[Leak]:
+        """The scored guesses of the attacks.
+
+        Args:
+            guesses: list to which the guesses are added.
+        """
+        context = CellContext(self.planned, self.inputs, backbone)
+        return attack_all(context, seen, guessed=guesses)
 
     def guesses(self, seen: Transcript, told_all: bool = False) -> list[Guess]:
         """Guesses of the first attack.

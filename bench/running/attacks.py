@@ -94,11 +94,17 @@ class UntrainedTranscript:
         return replace(self, seen=self.seen.only(channels))
 
 
-def attack_all(context: CellContext, seen: Transcript, claim: Claim | None = None) -> list[Leak]:
+def attack_all(
+    context: CellContext,
+    seen: Transcript,
+    claim: Claim | None = None,
+    guessed: list[Guess] | None = None,
+) -> list[Leak]:
     """Runs every paired attack on a transcript and scores its guesses.
 
     Args:
         claim: the formal guarantee of the defense, if it has one.
+        guessed: list to which all guesses are added.
     """
     inputs, pairings = context.inputs, context.planned.pairings
     answers = inputs.prompts.answers if inputs.prompts else None
@@ -116,7 +122,8 @@ def attack_all(context: CellContext, seen: Transcript, claim: Claim | None = Non
             leaks += pairing.failed_leaks("skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
         elif pairing.goals:
             read = pairing.attack.threat.reads
-            leaks += _attack(pairing, context, (seen.only(read), before.only(read)), truth)
+            parts = seen.only(read), before.only(read)
+            leaks += _attack(pairing, context, parts, truth, guessed)
         leaks += pairing.skipped_leaks()
     return leaks
 
@@ -126,11 +133,13 @@ def _attack(
     context: CellContext,
     read: tuple[Transcript, UntrainedTranscript],
     truth: Truth,
+    guessed: list[Guess] | None,
 ) -> list[Leak]:
     """Leaks of one attack, for each goal that it can pursue.
 
     Args:
         read: the channels of the transcript that it reads, and the same before training.
+        guessed: list to which its guesses are added.
     """
     seen, before = read
     knowledge = knowledge_for(pairing, context)
@@ -142,6 +151,8 @@ def _attack(
     start = time.perf_counter()
     try:
         guesses = attack_guesses(attack, seen, knowledge, rng, _labels(truth), context.isolated)
+        if guessed is not None:
+            guessed += guesses
         chosen = [g for g in guesses if g.goal in pairing.goals]
         scored = [
             (guess, score(guess, truth, labelled_rows))

@@ -41,7 +41,7 @@ def suite(tmp_path):
 
 def start(suite, out):
     return subprocess.Popen(
-        [*RUN, suite, "--out", out, "--device", "cpu", "--workers", "4", "--attempts", "1000"],
+        [*RUN, suite, "--out", out, "--device", "cpu", "--workers", "2", "--attempts", "1000"],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
