@@ -122,8 +122,7 @@ def attack_all(
             leaks += pairing.failed_leaks("skipped", TRUNCATED.format(seen.dropped_bytes / 1e6))
         elif pairing.goals:
             read = pairing.attack.threat.reads
-            parts = seen.only(read), before.only(read)
-            leaks += _attack(pairing, context, parts, truth, guessed)
+            leaks += _attack(pairing, context, (seen.only(read), before.only(read)), truth, guessed)
         leaks += pairing.skipped_leaks()
     return leaks
 
