@@ -17,6 +17,7 @@ from leakboard.leaderboards.tables import (
     format_number,
     format_percent,
     format_percent_interval,
+    undefended_row,
 )
 
 SUBJECTS = {
@@ -107,13 +108,10 @@ class Exposure:
 
 
 def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
-    """Exposures by goal and attribute, from the baseline `none` if it was run, else that with most seeds."""
-    best: dict[tuple[Goal, str], Result] = {}
-    for result in rows:
-        if result.setting.undefended:
-            aim = result.goal, result.attribute
-            if aim not in best or _weight(result) > _weight(best[aim]):
-                best[aim] = result
+    """Exposures by goal and attribute, from the row of each that stands for no protection."""
+    by_aim: dict[tuple[Goal, str], list[Result]] = {}
+    for row in rows:
+        by_aim.setdefault((row.goal, row.attribute), []).append(row)
     return _in_order(
         [
             Exposure(
@@ -129,17 +127,9 @@ def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
                 n=result.n,
                 seeds=len(result.success_by_seed),
             )
-            for result in best.values()
+            for same in by_aim.values()
+            if (result := undefended_row(same)) is not None
         ]
-    )
-
-
-def _weight(result: Result) -> tuple[bool, bool, int, float]:
-    return (
-        result.defense == "none",
-        result.is_certified,
-        len(result.success_by_seed),
-        result.advantage.value,
     )
 
 

@@ -68,6 +68,7 @@ from .record_set import RecordSet as RecordSet
 from .results import Result as Result
 from .results import ResultsTable as ResultsTable
 from .results import results_table as results_table
+from .results import undefended_row as undefended_row
 from .settings import NOT_REPRODUCED as NOT_REPRODUCED
 from .settings import Group as Group
 from .settings import Setting as Setting

@@ -254,6 +254,23 @@ class ResultsTable(Sequence[Result]):
 RESULT_FIELDS = {one.name for one in fields(Result)} | {"defense"}
 
 
+def undefended_row(rows: Iterable[Result]) -> Result | None:
+    """The row that stands for no protection: that of `none` first, then a certified one, then one with most seeds.
+
+    Of equal ones, the one that leaks most.
+    """
+    return max(
+        (row for row in rows if row.setting.undefended),
+        key=lambda row: (
+            row.defense == "none",
+            row.is_certified,
+            len(row.success_by_seed),
+            row.advantage.value,
+        ),
+        default=None,
+    )
+
+
 def results_table(records: Iterable[Record], attacks: Attacks = None) -> ResultsTable:
     """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row.
 

@@ -17,6 +17,7 @@ from leakboard.leaderboards.tables import (
     format_interval,
     format_number,
     format_percent,
+    undefended_row,
 )
 
 MOST = 4
@@ -36,7 +37,7 @@ def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
     several = len({task for _, task in shown}) > 1
     read, sure = [], []
     for goal, task in shown:
-        twin = _undefended(rows, goal, task)
+        twin = undefended_row(r for r in rows if (r.goal, r.setting.task) == (goal, task))
         name = _name(goal, task, several)
         if twin is None:
             read.append(f"{name}: not measured without a defense")
@@ -96,13 +97,6 @@ def _sureness(conditions: Sequence[str]) -> str:
         f"{first}; intervals cover 95 %." if len(set(conditions)) == 1 else f"{first}, at least."
     )
     return f"{words} A success of an attack is a fact; a failure is no proof of privacy."
-
-
-def _undefended(rows: Iterable[Result], goal: Goal, task: str) -> Result | None:
-    own = [r for r in rows if r.setting.undefended and (r.goal, r.setting.task) == (goal, task)]
-    return max(
-        own, key=lambda r: (r.is_certified, len(r.success_by_seed), r.advantage.value), default=None
-    )
 
 
 def _name(goal: Goal, task: str, several: bool) -> str:

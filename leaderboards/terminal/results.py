@@ -111,22 +111,28 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
 
 
 def _first_results(table: ResultsTable) -> list[Result]:
-    """No protection and then the least leakage, of each goal and task in turn."""
-    by: dict[tuple[object, ...], list[Result]] = {}
-    order = list(GOAL_WORDS)
-    for one in sorted(table, key=lambda one: order.index(one.goal)):
-        by.setdefault((one.goal, one.setting.task), []).append(one)
-    made = {place: own for place, own in by.items() if any(one.is_made_for_goal for one in own)}
-    columns = []
-    for own in (made or by).values():
-        own = [one for one in own if one.is_made_for_goal or one.defense == "none" or not made]
-        columns.append(sorted(own, key=lambda one: (one.defense != "none", *_rank(one))))
-    share = max(FIRST // max(len(columns), 1), 2)
-    return [one for own in columns for one in own[:share]][:FIRST]
+    """For each goal and task, no protection and the settings that leak least, an equal number of each.
+
+    Defenses that are made for the goal count; if no goal has one, all do.
+    """
+    has_made = any(row.is_made_for_goal for row in table)
+    by_question: dict[tuple[object, ...], list[Result]] = {}
+    for row in sorted(table, key=_first_to_last):
+        if row.is_made_for_goal or not has_made or row.defense == "none":
+            by_question.setdefault((row.goal, row.setting.task), []).append(row)
+    answers = [
+        rows
+        for rows in by_question.values()
+        if not has_made or any(row.is_made_for_goal for row in rows)
+    ]
+    share = max(FIRST // max(len(answers), 1), 2)
+    return [row for rows in answers for row in rows[:share]][:FIRST]
 
 
-def _rank(one: Result) -> tuple[bool, float]:
-    return one.leakage.is_missing, one.leakage.value if not one.leakage.is_missing else 0.0
+def _first_to_last(row: Result) -> tuple[object, ...]:
+    """Order by goal; then no protection, certified settings by leakage, and all others."""
+    place = list(GOAL_WORDS).index(row.goal)
+    return place, row.defense != "none", not row.is_certified, row.leakage.value
 
 
 def _utilities_parts(

@@ -11,7 +11,7 @@ from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.tables.goals import goal_of
-from leakboard.leaderboards.tables.results import results_table
+from leakboard.leaderboards.tables.results import results_table, undefended_row
 
 PUBLISHED = ROOT / "results" / "published"
 OFF, ON = {"eta": None}, {"eta": 75.0}
@@ -68,6 +68,15 @@ def test_every_column_is_filled_or_missing_for_a_reason():
     table = results_table(experiment()).frame()
     assert not table["cost_reason"][table["cost"].notna()].any()
     assert table["cost_reason"][table["cost"].isna()].all()
+
+
+def test_no_protection_stands_for_no_protection_where_it_ran():
+    """The twin leaks more and has more seeds, but it is another training."""
+    twins = [record("sap", OFF, s, leaks=[leak(0.9)], undefended=True) for s in range(3)]
+    none = [record("none", {}, s, leaks=[leak(0.8)], undefended=True) for s in range(2)]
+    assert undefended_row(results_table([*twins, *none])).defense == "none"
+    assert undefended_row(results_table(twins)).defense == "sap"
+    assert undefended_row(results_table([record("sap", ON, 0, leaks=[leak(0.5)])])) is None
 
 
 @pytest.mark.parametrize("word", ["inputs", "inversion", "input", "texts", "Inputs"])
