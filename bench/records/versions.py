@@ -47,7 +47,7 @@ class DataVersion:
             return text
         names = ", ".join(self.changed[:3])
         rest = f" and {len(self.changed) - 3} more" if len(self.changed) > 3 else ""
-        return f"{text}, changed since in {names}{rest}"
+        return f"{text}, with later changes in {names}{rest}"
 
     @property
     def rules_note(self) -> str:

@@ -23,6 +23,15 @@ TASKS = {
     "replies": "Replies",
 }
 """Tasks as their authors write them."""
+MODELS = {
+    "minilm": "MiniLM",
+    "mpnet": "MPNet",
+    "gemma": "Gemma 3 270M",
+    "smollm2": "SmolLM2 135M",
+    "stories260k": "Stories 260K",
+    "dialogue-gpt": "Dialogue GPT",
+}
+"""Models as their authors write them."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +92,11 @@ class Finding:
 def task_name(task: str) -> str:
     """A task as its authors write it."""
     return TASKS.get(task, task)
+
+
+def model_name(model: str) -> str:
+    """A model as its authors write it."""
+    return MODELS.get(model, model)
 
 
 def listing(words: Iterable[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from math import asinh, isnan
@@ -12,7 +11,8 @@ from typing import Any
 from markupsafe import Markup
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.findings import task_name
+from leakboard.bench.records import canonical_json
+from leakboard.leaderboards.findings import model_name, task_name
 from leakboard.leaderboards.rendering import (
     Axis,
     Panel,
@@ -22,11 +22,10 @@ from leakboard.leaderboards.rendering import (
     Series,
     svg_plot,
 )
-from leakboard.leaderboards.site.markup import address_of, environment
+from leakboard.leaderboards.site.markup import address_of, environment, unbroken, word_of
 from leakboard.leaderboards.tables import (
     BUDGET,
     HALF,
-    PLAIN_WORDS,
     Curve,
     Entry,
     Interval,
@@ -39,7 +38,6 @@ from leakboard.leaderboards.tables import (
     format_parameter,
     format_percent,
     format_percent_interval,
-    pareto,
     rankings,
     reason_without_cost,
     style_of,
@@ -86,7 +84,7 @@ class Question:
 
     def sentence(self, budget: float = BUDGET) -> str:
         """The answer: what the budget buys, and what halving the leakage costs; numbers keep their units on a line."""
-        return re.sub(r" (?==|%|points)|(?<==) ", "\u00a0", self._sentence(budget))
+        return unbroken(self._sentence(budget))
 
     def _sentence(self, budget: float) -> str:
         one = self.rankings[budget]
@@ -160,8 +158,7 @@ class Question:
 
 def words_of_ranking(one: Ranking) -> str:
     """The goals of a ranking as the page names them, such as 'authors (age group)' or 'texts and labels'."""
-    words = " and ".join(PLAIN_WORDS[goal] for goal in (one.goal, *one.also))
-    return words + (f" ({one.attribute.replace('_', ' ')})" if one.attribute else "")
+    return " and ".join(word_of(goal, one.attribute) for goal in (one.goal, *one.also))
 
 
 def _cost(points: float, unit: str, digits: int) -> str:
@@ -281,8 +278,9 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     for curve in question.curves:
         mine = style_of(curve.defense)
         colour = mine.colour if only in ("", curve.defense) else "#9a9a9a"
-        front = [_point(one, root) for one in pareto(curve.priced)]
-        series.append(Series("", front, colour, marker="", line="solid"))
+        for same in _varied(curve):
+            line = [_point(one, root) for one in same]
+            series.append(Series("", line, colour, marker="", line="solid"))
         points = [_point(one, root) for one in curve.priced]
         series.append(Series(curve.title, points, colour, mine.marker))
     if not series:
@@ -293,9 +291,21 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
     x = Axis(f"{unit} of utility lost (logarithmic)", low=low, high=high, ticks=TICKS)
     y = Axis("still readable", low=0.0, high=1.05, percent=True)
     lines = [Reference("y", 1.0, "no defense"), Reference("x", asinh(BUDGET), f"{BUDGET:g} {unit}")]
-    title = f"{question.word} of {task_name(question.task)} ({question.model}): share still readable against cost"
-    caption = f"{question.word}, {task_name(question.task)}, {question.model}" if only else ""
+    model = model_name(question.model)
+    title = f"{question.word} of {task_name(question.task)} ({model}): share still readable against cost"
+    caption = f"{question.word}, {task_name(question.task)}, {model}" if only else ""
     return svg_plot(Plot(title, [Panel("", x, y, series, lines)], caption))
+
+
+def _varied(curve: Curve) -> list[list[Result]]:
+    """Settings that differ in the knob of their defense alone, in its order: lines connect only these."""
+    found: dict[tuple[object, ...], list[Result]] = {}
+    for one in curve.priced:
+        *alike, _, cut, training = one.setting.offer
+        params = json.loads(one.setting.choice)
+        params.pop(one.setting.knob, None)
+        found.setdefault((*alike, canonical_json(params), cut, training), []).append(one)
+    return [sorted(same, key=lambda one: one.setting.knob_value) for same in found.values()]
 
 
 def _point(one: Result, root: str) -> Point:
@@ -310,8 +320,8 @@ def _point(one: Result, root: str) -> Point:
 
 def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
     """One or two sentences about a curve."""
-    word = f"{PLAIN_WORDS[curve.goal]}{f' ({curve.attribute})' if curve.attribute else ''}"
-    where = f"On {task_name(curve.task)} ({curve.model})"
+    word = word_of(curve.goal, curve.attribute)
+    where = f"On {task_name(curve.task)} ({model_name(curve.model)})"
     if not curve.priced:
         yield f"{where}, {word}: it {why_unranked(curve)}."
         return

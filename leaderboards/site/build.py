@@ -11,7 +11,7 @@ from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.submissions import Collection, collect
-from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, task_name
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, model_name, task_name
 from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
@@ -92,7 +92,8 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
 
     groups = methods.groups()
     made = [entry for goal, own in groups["defenses"].items() if goal for entry in own]
-    front = _front(questions) | {"defenses": [entry for entry in made if entry.results]}
+    known = [(entry, methods.in_short(entry.name)) for entry in made if entry.results]
+    front = _front(questions) | {"defenses": known}
     page("index.html", "index.html", notes=collection.notes, **front)
     for kind, names in methods.names.items():
         for name in names:
@@ -123,7 +124,7 @@ def _front(questions: Sequence[Question]) -> dict[str, object]:
         "plot": plot_of(first) if first else "",
         "words": [(word, word) for word in words_to_hide(questions)],
         "tasks": [(task, task_name(task)) for task in {one.task: None for one in questions}],
-        "models": [(model, model) for model in {one.model: None for one in questions}],
+        "models": [(model, model_name(model)) for model in {one.model: None for one in questions}],
         "budgets": [(f"{b:g}", f"{b:g} point{'s' * (b != 1)}") for b in BUDGETS],
         "budget": f"{BUDGET:g}",
     }

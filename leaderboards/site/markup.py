@@ -9,7 +9,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from leakboard.bench import __version__
-from leakboard.leaderboards.findings import task_name
+from leakboard.bench.contracts import Goal
+from leakboard.leaderboards.findings import model_name, task_name
 from leakboard.leaderboards.tables import (
     PLAIN_WORDS,
     Result,
@@ -37,6 +38,7 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         "version": __version__,
         "slug": slug,
         "page_of": page_of,
+        "word_of": word_of,
         "anchor": anchor,
         "address_of": address_of,
         "nearest_printed": nearest_printed,
@@ -45,6 +47,7 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         "prose": prose,
         "word": PLAIN_WORDS.__getitem__,
         "task": task_name,
+        "model": model_name,
         "counted": count,
         "number": format_number,
         "interval": format_interval,
@@ -55,8 +58,18 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
 
 
 def prose(text: str) -> Markup:
-    """Text of a docstring: words between backticks become code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    """Text of a docstring: words between backticks become code, and numbers keep their names and units."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(unbroken(text)))))
+
+
+def unbroken(text: str) -> str:
+    """Text whose lines do not break between a number and its name or unit."""
+    return re.sub(r" (?==|%|points)|(?<==) ", "\u00a0", text)
+
+
+def word_of(goal: Goal, attribute: str = "") -> str:
+    """A goal as pages name it, such as 'texts' or 'authors (age group)'."""
+    return PLAIN_WORDS[goal] + (f" ({attribute.replace('_', ' ')})" if attribute else "")
 
 
 def slug(name: str) -> str:

@@ -11,15 +11,19 @@ from typing import Any
 from leakboard.bench.contracts import Goal
 from leakboard.bench.methods import Attack, Defense, Method, registry
 from leakboard.bench.submissions import Collection
+from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.site.answers import Question, plot_of, words_of
 from leakboard.leaderboards.site.markup import page_of, slug
 from leakboard.leaderboards.tables import (
     PLAIN_WORDS,
+    Curve,
     Result,
     ResultsTable,
     count,
     curves,
     display_name,
+    format_number,
+    format_percent,
     goals_of,
 )
 
@@ -92,7 +96,7 @@ class MethodPages:
 
     def page(self, kind: str, name: str) -> dict[str, Any]:
         """The variables of the template of one method."""
-        cls, rows = registry.find(name, self._known[kind]), self._results(kind, name)
+        cls, rows = registry.find(name, self._known[kind]), self._rows(kind, name)
         return {
             "kind": kind,
             "name": name,
@@ -113,6 +117,23 @@ class MethodPages:
             return [one for one in self._table if one.defense == name]
         return [one for one in self._table if one.attack == name]
 
+    def in_short(self, name: str) -> list[str]:
+        """Leakage of a defense within the budget, for each goal that it is made for, on the task with most settings."""
+        found: dict[Goal, list[Curve]] = {}
+        for curve in self._curves:
+            if curve.defense == name and curve.results[0].is_made_for_goal:
+                found.setdefault(curve.goal, []).append(curve)
+        most = (max(own, key=lambda c: (len(c.priced), len(c.certified))) for own in found.values())
+        return [f"{PLAIN_WORDS[one.goal]} {_in_short(one)}" for one in most]
+
+    def _rows(self, kind: str, name: str) -> list[Result]:
+        """The results of a method by task, model and goal, the weakest protection first."""
+        found: dict[tuple[object, ...], list[Result]] = {}
+        for one in self._results(kind, name):
+            place = (one.setting.task, one.setting.model, one.goal, one.attribute)
+            found.setdefault(place, []).append(one)
+        return [one for same in found.values() for one in sorted(same, key=_mildest)]
+
     def _verdicts(self, kind: str, name: str, rows: Sequence[Result]) -> list[str]:
         if kind == ATTACK:
             if not rows:
@@ -120,7 +141,7 @@ class MethodPages:
             tasks = dict.fromkeys(one.setting.task for one in rows)
             return [
                 f"It is the strongest attack on {count(len(rows), 'setting')} of {count(len(tasks), 'task')}: "
-                f"{', '.join(tasks)}."
+                f"{', '.join(map(task_name, tasks))}."
             ]
         own = [c for c in self._curves if c.defense == name and c.results[0].is_made_for_goal]
         known_first = sorted(own, key=lambda curve: not curve.priced)
@@ -156,6 +177,22 @@ def code_of(cls: type[Method]) -> str:
     if not cls.__module__.startswith("leakboard."):
         return ""
     return Path(inspect.getfile(cls)).read_text("utf-8")
+
+
+def _in_short(curve: Curve) -> str:
+    within = curve.leakage_within()
+    if within.setting is not None:
+        return format_percent(within.value.value)
+    if curve.priced:
+        cheapest = min(curve.priced, key=lambda one: one.cost.value)
+        cost = f"{format_number(cheapest.cost.value, 1)} {cheapest.setting.unit}"
+        return f"{format_percent(cheapest.leakage.value)} for {cost}"
+    return "without a comparable cost" if curve.certified else "not certified"
+
+
+def _mildest(one: Result) -> tuple[bool, float]:
+    """Sort key: results with a leakage first, those that leak most before others."""
+    return not one.is_certified, -one.leakage.value if one.is_certified else 0.0
 
 
 def _place(group: str, order: Sequence[str]) -> list[int]:

@@ -30,7 +30,6 @@ from .curves import Summary as Summary
 from .curves import check_budget as check_budget
 from .curves import choose as choose
 from .curves import curves as curves
-from .curves import pareto as pareto
 from .defenses import PALETTE as PALETTE
 from .defenses import display_name as display_name
 from .defenses import format_parameter as format_parameter

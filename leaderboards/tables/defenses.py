@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import nan
 from typing import Any
 
@@ -209,10 +210,25 @@ def labels_of(rows: Sequence[Row]) -> list[Label]:
 
 
 def _describe_training(row: Row, peers: Sequence[Row]) -> str:
-    """Settings of training that distinguish a row from its peers, else the digits of its setup."""
+    """The fewest settings of training that distinguish a row from its peers, else the digits of its setup."""
     setups = {(peer["train"], peer["setup"]) for peer in peers}
     if len({setup for _, setup in setups}) < 2:
         return ""
     if len({train for train, _ in setups}) < len(setups):
         return f"setup {row['setup']}"
-    return format_parameters(row["train"], varying_names(train for train, _ in setups))
+    others = [json.loads(train) for train in {train for train, _ in setups} - {row["train"]}]
+    mine = json.loads(row["train"])
+    names = sorted(varying_names(train for train, _ in setups), key=_telling)
+    chosen = next(
+        some
+        for size in range(1, len(names) + 1)
+        for some in combinations(names, size)
+        if all(any(mine[name] != other[name] for name in some) for other in others)
+    )
+    return format_parameters(row["train"], chosen)
+
+
+def _telling(name: str) -> tuple[int, str]:
+    """Sort key of settings of training, those first that tell readers most."""
+    order = ("epochs", "learning_rate", "batch_size")
+    return order.index(name) if name in order else len(order), name

@@ -63,7 +63,7 @@ class Ranking:
         over: defenses without a setting within the budget, by their smallest cost.
         unpriced: certified defenses without a comparable cost.
         uncertified: defenses without a certified attack.
-        baselines: no protection and the untuned model, each with most seeds.
+        baselines: no protection and the untuned model, each certified if possible, with most seeds.
         also: further goals that are hidden at the same time; the largest leakage of all goals is used.
     """
 
@@ -260,6 +260,10 @@ def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
     for one in rows:
         if one.is_baseline and one.defense in ("none", "untuned"):
             known = found.get(one.defense)
-            if known is None or len(one.setting.seeds) > len(known.setting.seeds):
+            if known is None or _weight(one) > _weight(known):
                 found[one.defense] = one
     return tuple(found[name] for name in ("none", "untuned") if name in found)
+
+
+def _weight(one: Result) -> tuple[bool, int]:
+    return one.is_certified, len(one.setting.seeds)

@@ -39,7 +39,7 @@ def test_published_records_know_their_version_and_what_changed_since(checkout):
     assert str(lb.published().version) == "data version 1 of 2026-01-02"
     assert "data version 1 of 2026-01-02>" in repr(lb.published())
     Store(checkout / "two").path(SAP[0].key).unlink()
-    assert str(lb.published().version) == "data version 1 of 2026-01-02, changed since in two"
+    assert str(lb.published().version) == "data version 1 of 2026-01-02, with later changes in two"
     assert str(lb.published("one").version) == "data version 1 of 2026-01-02"
     enter(date(2026, 3, 4))
     assert str(lb.published().version) == "data version 2 of 2026-03-04"
@@ -119,7 +119,7 @@ def test_the_foot_of_a_site_has_the_version_of_its_records(checkout):
     enter(date(2026, 1, 2))
     assert collect([checkout / "one"]).version == "data version 1 of 2026-01-02"
     Store(checkout / "two").path(SAP[0].key).unlink()
-    assert collect(sorted(checkout.iterdir())).version.endswith("changed since in two")
+    assert collect(sorted(checkout.iterdir())).version.endswith("with later changes in two")
 
 
 def test_the_versions_that_are_shipped_are_numbered_and_dated_in_order():

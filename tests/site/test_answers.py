@@ -11,14 +11,16 @@ from paths import ROOT
 from records import estimate, leak, record
 
 from leakboard.bench.contracts.threat import Goal
+from leakboard.leaderboards.findings import model_name
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
     front_data,
+    plot_of,
     questions_of,
     words_of,
     words_to_hide,
 )
-from leakboard.leaderboards.site.markup import anchor
+from leakboard.leaderboards.site.markup import anchor, word_of
 from leakboard.leaderboards.tables.curves import choose, curves
 from leakboard.leaderboards.tables.results import results_table
 
@@ -239,10 +241,34 @@ def test_the_verdict_of_a_curve_names_both_summaries():
     ]
     words = " ".join(words_of(curve))
     assert re.search(
-        r"On reviews \(minilm\) it leaks 8\d % .*of texts for at most 3 points \(η = 90\)",
+        r"On reviews \(MiniLM\) it leaks 8\d % .*of texts for at most 3 points \(η = 90\)",
         words,
     )
     assert "Halving the leakage costs 7.0 points (η = 50)." in words
+
+
+def test_a_line_connects_only_settings_that_differ_in_the_knob():
+    far = cells("sap", 0.86, 0.60, {"eta": 75.0})
+    longer = cells("sap", 0.87, 0.70, {"eta": 75.0}, epochs=30)
+    deeper = cells("sap", 0.85, 0.50, {"eta": 75.0}, cut=2)
+    trained = cells("sap", 0.84, 0.40, {"eta": 75.0, "bottom": "trainable"})
+    twins = [
+        *cells("sap", 0.9, 0.99, {"eta": None}, undefended=True, cut=2),
+        *cells("sap", 0.9, 0.99, {"eta": None, "bottom": "trainable"}, undefended=True),
+    ]
+    (question,) = answers(*MILD, *far, *longer, *deeper, *trained, *twins)
+    (curve,) = question.curves
+    assert len(curve.priced) == 5
+    plot = str(plot_of(question))
+    (line,) = re.findall(r'class="line"[^>]* d="([^"]+)"', plot)
+    assert line.count("L") == 1  # from one point to another
+    assert plot.count('class="mark"') == 5 + 1  # and one in the legend
+
+
+def test_models_and_attributes_have_their_names():
+    assert model_name("minilm") == "MiniLM"
+    assert model_name("my-model") == "my-model"
+    assert word_of(Goal.ATTRIBUTE, "age_group") == "authors (age group)"
 
 
 def test_the_data_of_the_page_hold_every_answer_and_each_part_once():

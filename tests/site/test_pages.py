@@ -159,6 +159,40 @@ def test_where_nothing_is_certified_the_page_says_so_and_opens_the_reasons(tmp_p
     assert '<details id="unranked" open>' in page
 
 
+def test_the_settings_of_a_method_begin_with_the_one_that_leaks_most(tmp_path):
+    etas = (None, 60.0, 10.0, 50.0, 20.0, 40.0, 30.0)
+    records = [
+        record("sap", {"eta": eta}, seed, 0.9, [leak((eta or 99) / 100)], undefended=eta is None)
+        for eta in etas
+        for seed in (0, 1)
+    ]
+    publish([kept(tmp_path / "some", records)], tmp_path / "site")
+    page = (tmp_path / "site" / "defenses" / "sap.html").read_text("utf-8")
+    assert re.findall(r'scope="row">η = (\w+)<', page) == [
+        "none",
+        "60",
+        "50",
+        "40",
+        "30",
+        "20",
+        "10",
+    ]
+    assert "MiniLM, cut 0" in page
+
+
+def test_the_front_page_says_of_each_defense_what_it_leaks_and_leads_to_it(site):
+    page = (site / "index.html").read_text("utf-8")
+    assert 'href="#defenses"' in page
+    found = page.partition('id="defenses"')[2].partition("</nav>")[0]
+    assert re.search(
+        r'<a href="defenses/sap.html">SAP</a> <small>texts \d+ % for 1\d.\d points</small>', found
+    )
+
+
+def test_numbers_keep_their_names_and_units_on_a_line():
+    assert prose("at η = 75, 3 points, 9 %") == "at η\u00a0=\u00a075, 3\u00a0points, 9\u00a0%"
+
+
 def test_a_method_leads_to_its_code_and_the_code_of_others_is_not_published(site):
     text = (site / "code" / "defense-sap.txt").read_text("utf-8")
     assert text == (ROOT / "defenses" / "sap.py").read_text("utf-8")

@@ -81,6 +81,16 @@ def test_no_protection_stands_beside_the_ranking():
     assert [result.defense for result in one.baselines] == ["none"]
 
 
+def test_no_protection_is_shown_where_attacks_work_although_other_examples_have_more_seeds():
+    blind = [
+        record("none", {}, seed, 0.9, [leak(0.06)], "sst2", limit=100, undefended=True)
+        for seed in range(9)
+    ]
+    (one,) = ranked([*compared(), *blind])
+    (baseline,) = one.baselines
+    assert baseline.is_certified
+
+
 @pytest.mark.parametrize("budget", [-1, "3", True, 101])
 def test_a_budget_is_a_number_of_points(budget):
     with pytest.raises(LeakboardError, match="budget: expected points of utility"):

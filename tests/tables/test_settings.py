@@ -73,6 +73,20 @@ def test_one_setting_in_two_trainings_has_two_labels_and_is_never_averaged():
     assert [len(one.seeds) for one in own] == [1, 1]
 
 
+def test_a_label_names_the_fewest_settings_of_training_that_distinguish_it():
+    plain = cell("sap", params={"eta": 75.0})
+    made = [
+        retrained(plain, epochs=epochs, learning_rate=rate, batch_size=size)
+        for epochs, rate, size in ((2, 1e-3, 32), (3, 3e-3, 16), (3, 1e-3, 64))
+    ]
+    (group,) = groups_of(made)
+    assert {one.label for one in group.settings} == {
+        "η = 75, epochs = 2",
+        "η = 75, learning rate = 0.003",
+        "η = 75, batch size = 64",
+    }
+
+
 def test_what_is_lost_is_lost_against_no_protection_at_its_best():
     weak, strong = seeds("none", (0.6, 0.6), (1.0, 1.0)), seeds("none", (0.9, 0.9), (1.0, 1.0))
     strong = [retrained(one, epochs=30) for one in strong]

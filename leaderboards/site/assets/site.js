@@ -156,6 +156,7 @@ function setUpRecords() {
       element("td", one.seed, { class: "right" }), element("td", number(one.utility[0]), { class: "right" }),
       element("td", new Set(one.leaks.map((leak) => leak[0])).size, { class: "right" }), element("td", one.status),
     );
+    [...made.cells].forEach((cell, at) => { if (at) cell.dataset.label = table.tHead.rows[0].cells[at].textContent; });
     return made;
   }
   function list() {
