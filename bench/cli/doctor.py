@@ -259,21 +259,20 @@ def _secret(value: str) -> Check:
 
 
 def _print(checks: list[Check]) -> None:
-    from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, show_edge=False)
-    for column in ("", "what", "state", "detail", "how to get or repair it"):
-        table.add_column(column, overflow="fold")
     for group, rows in groupby(_joined(checks), lambda one: one.group):
-        for i, one in enumerate(rows):
-            state = Text(one.state, STYLES[one.state])
-            what, detail, remedy = map(Text, (one.name, one.detail, one.remedy))
-            table.add_row("" if i else group, what, state, detail, remedy)
-        table.add_section()
-    if checks:
-        console.print(table)
+        console.print(Text(group, "bold"))
+        lines = Table.grid(padding=(0, 1))
+        lines.add_column(width=9)
+        lines.add_column(overflow="fold")
+        for one in rows:
+            about = Text(f"{one.name}: {one.detail}" if one.detail else one.name)
+            if one.remedy:
+                about.append(f"\n{one.remedy}", "dim")
+            lines.add_row(Text(f"  {one.state}", STYLES[one.state]), about)
+        console.print(lines)
     broken = sum(one.state == "broken" for one in checks)
     console.print(f"{broken} broken" if broken else "nothing is broken")
 

@@ -24,7 +24,7 @@ from leakboard.bench.backbones import load_backbone
 from leakboard.bench.conformance.attack_rules import AttackRules
 from leakboard.bench.conformance.defense_rules import DefenseRules
 from leakboard.bench.conformance.rules import Outcome, Result, Rules
-from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.contracts import LeakboardError, did_you_mean, notebook_html
 from leakboard.bench.methods import (
     Attack,
     Defense,
@@ -70,6 +70,11 @@ class Report:
             outcome = Text(result.outcome, STYLE[result.outcome])
             table.add_row(Text(result.rule), outcome, Text(result.detail))
         return table
+
+    def _repr_html_(self) -> str:
+        verdict = "keeps the rules" if self.passed else f"breaks {len(self.failures)} of the rules"
+        rows = [(one.rule, one.outcome, one.detail) for one in self.results]
+        return notebook_html(f"{self.method} {verdict}", ("rule", "result", "detail"), rows)
 
     def raise_if_failed(self) -> None:
         """Raises AssertionError with all broken rules and advice."""

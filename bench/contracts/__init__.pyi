@@ -31,6 +31,7 @@ from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra
 from .errors import did_you_mean as did_you_mean
 from .errors import teaches as teaches
+from .notebook import notebook_html as notebook_html
 from .outside import Refused as Refused
 from .outside import parsed as parsed
 from .outside import path_of as path_of

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from leakboard.bench.contracts import notebook_html
 from leakboard.leaderboards.tables import Interval, Result
 
 TASKS = {
@@ -81,6 +82,11 @@ class Finding:
 
     def __str__(self) -> str:
         return self.sentence
+
+    def _repr_html_(self) -> str:
+        about = [self.rule, self.task, self.model, *self.settings, f"{self.seeds} seeds"]
+        records = f"records {', '.join(self.keys[:3])}" + (" …" if len(self.keys) > 3 else "")
+        return notebook_html(self.sentence, notes=[" · ".join(filter(None, [*about, records]))])
 
     def plain(self) -> dict[str, Any]:
         """The fields as JSON values, with null for missing numbers."""

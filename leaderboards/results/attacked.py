@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from leakboard.bench.contracts import Guess, Leak
+from leakboard.bench.contracts import Guess, Leak, notebook_html
 from leakboard.bench.external import Audit
 from leakboard.bench.methods import Attack
 from leakboard.bench.records import leaks_frame
@@ -111,6 +111,14 @@ class Attacked:
         """
         self._audit.write(Path(file))
         return Path(file)
+
+    def _repr_html_(self) -> str:
+        heading, *sentences = self.summary or (f"{len(self.leaks)} leaks",)
+        if self.guesses:
+            return notebook_html(heading, notes=[*sentences, f"{len(self.guesses)} guesses"])
+        best = self.best()
+        shown = best.map(lambda value: f"{value:.3g}" if isinstance(value, float) else str(value))
+        return notebook_html(heading, list(best.columns), shown.values.tolist(), sentences)
 
     def __repr__(self) -> str:
         content = (

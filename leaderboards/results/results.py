@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, get_args, overload
 
-from leakboard.bench.contracts import LeakboardError, did_you_mean, teaches
+from leakboard.bench.contracts import LeakboardError, did_you_mean, notebook_html, teaches
 from leakboard.bench.records import DataVersion, export, replacing
 from leakboard.leaderboards.results.best import Best
 from leakboard.leaderboards.tables import STRONGEST, RecordSet, goal_of
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from leakboard.leaderboards.findings import Finding
 
 
+MOST_SHOWN, MOST_NOTES = 2000, 3
+"""Largest number of records whose results a notebook shows, and of sentences below them."""
 PaperForm = Literal["latex", "markdown"]
 PAPER_SUFFIXES: dict[str, PaperForm] = {".tex": "latex", ".md": "markdown"}
 
@@ -51,6 +53,23 @@ class Results(RecordSet):
         words += [f"{len(self.problems)} problems"] if self.problems else []
         words += [str(self.version)] if self.version else []
         return f"<Results {self.name}: {'; '.join(words)}>"
+
+    def _repr_html_(self) -> str:
+        from leakboard.leaderboards.terminal import digest_parts
+
+        about = repr(self).strip("<>")
+        if len(self) > MOST_SHOWN:
+            return notebook_html(about, notes=["`best()` has a row for each setting and goal."])
+        head, rows, notes = list[str](), list[list[str]](), list[str]()
+        for part in digest_parts(self.table, self.frame()):
+            if isinstance(part, str):
+                notes.append(part)
+                continue
+            head = [column.label for column in part.columns]
+            for row in part.rows:
+                cells = [row] if isinstance(row, str) else [each.text for each in part.cells(row)]
+                rows.append([*cells, *[""] * (len(head) - len(cells))])
+        return notebook_html(about, head, rows, notes[:MOST_NOTES])
 
     def best(self) -> Best:
         """One row for each setting and goal: leakage, cost, and the strongest attack.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, notebook_html
 from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (
@@ -259,6 +259,10 @@ class Choice:
             for row in self.each
         ]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heading, *evidence = repr(self).split("\n")
+        return notebook_html(heading, rows=[line.split(None, 1) for line in evidence])
 
 
 def evidence_lines(row: Result) -> list[str]:

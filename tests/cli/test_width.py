@@ -9,6 +9,7 @@ from paths import ROOT
 from rich.cells import cell_len
 
 from leakboard.bench import cli
+from leakboard.bench.cli import doctor
 from leakboard.bench.cli.output import complaints, console
 from leakboard.bench.external import Audit
 from leakboard.leaderboards.results import Attacked, load
@@ -65,6 +66,22 @@ def test_lines_fit_the_terminal_and_words_stay_whole(printed, name):
         assert max(map(cell_len, text.splitlines())) <= width
         assert "…" not in text.replace("https://…", "")
         assert words(text) <= words(wide) | {"strongest", "attack", "measure"}
+
+
+def test_doctor_fits_the_terminal_with_whole_words(printed, monkeypatch):
+    names = "financial_phrasebank, blog_gender_age, presidio-analyzer, transformers, xgboost-cpu, accelerate"
+    checks = [
+        doctor.Check("packages", names, "ok", ""),
+        doctor.Check("extra presidio", "presidio", "missing", "not installed (>=2.2.360)", "pip install 'leakboard[presidio]'"),
+        doctor.Check("space", "working folder", "ok", f"/home/somebody/{'project/' * 3}: 55.9 GiB free"),
+    ]  # fmt: skip
+    monkeypatch.setattr(doctor, "examine", lambda: checks)
+    wide = printed(400, "doctor")
+    for width in (60, 80, 120):
+        text = printed(width, "doctor")
+        assert max(map(cell_len, text.splitlines())) <= width
+        assert words(text) == words(wide)
+        assert "pip install 'leakboard[presidio]'" in text
 
 
 @pytest.mark.parametrize(
