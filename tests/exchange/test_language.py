@@ -85,6 +85,7 @@ def test_ten_steps_of_split_tuning_are_those_of_the_uncut_model(defense, cut, he
             torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defense", [SAP(eta=None), NoDefense(), Frozen(), P3EFT(weight=0)])
 @pytest.mark.parametrize("head", HEADS)
 def test_an_untrained_model_has_the_same_perplexity_over_the_wire_as_by_itself(defense, head):
@@ -99,6 +100,7 @@ def test_an_untrained_model_has_the_same_perplexity_over_the_wire_as_by_itself(d
     assert (there[1].values == alone[1].values).float().mean() > 0.99
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 @pytest.mark.parametrize("defense", [SAP(eta=None), NoDefense()])
 def test_what_is_said_of_the_output_layer_depends_on_who_holds_it(defense, head):
@@ -137,6 +139,7 @@ def test_with_the_head_at_the_customer_nothing_but_the_tokens_is_said_when_nothi
     assert loss.values.sum() < before.values.sum()
 
 
+@pytest.mark.slow
 def test_split_gradients_of_a_secret_mixture_tune_a_language_model_as_a_plain_one_is_tuned():
     """Adapters without effect differ in nothing, so that the first loss is that of plain fine-tuning."""
     curves = [
@@ -146,6 +149,7 @@ def test_split_gradients_of_a_secret_mixture_tune_a_language_model_as_a_plain_on
     assert curves[0][-1] < curves[0][0] - 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_scores_of_the_whole_vocabulary_are_held_for_a_chunk_alone(head, monkeypatch):
     """What is learnt and read does not depend on the size of a chunk; what is held does."""
@@ -207,6 +211,7 @@ def test_labels_are_the_tokens_that_follow_and_of_a_prompt_there_are_none():
     assert next_tokens(Tokens(ids, types, plain.special)).tolist() == [no, 7, 8, no, no, 3, 4, no]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("defense", [SAP(eta=None), NoDefense()])
 def test_a_private_output_layer_is_tuned_and_the_public_one_is_not(defense):
     few = {"train": {"epochs": 2, "batch_size": 8, "learning_rate": 1e-2}}

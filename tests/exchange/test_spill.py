@@ -104,6 +104,7 @@ def test_an_empty_array_can_be_spilled():
         assert np.array_equal(array, back)
 
 
+@pytest.mark.slow
 def test_a_spilled_cell_has_the_record_of_one_in_memory(tmp_path, monkeypatch):
     defenses = SAP(eta=50), P3EFT()
     attacks = NearestNeighbour(), LogitGradient(), Prior(), MeanMLP()

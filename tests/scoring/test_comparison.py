@@ -31,6 +31,7 @@ def found(pipeline, dialogues):
     return scores(dialogues.texts, dialogues.secrets, pipeline)
 
 
+@pytest.mark.slow
 def test_levels_mask_in_the_order_of_the_paper_and_miss_in_the_other(found):
     levels = [found[name] for name in LEVELS]
     masked = [level.words.value for level in levels]
@@ -44,6 +45,7 @@ def test_levels_mask_in_the_order_of_the_paper_and_miss_in_the_other(found):
     assert found["high-entity"].kinds["name"][1].value > 0.5
 
 
+@pytest.mark.slow
 def test_levels_mask_wikitext_in_the_order_of_the_paper(pipeline, data):
     texts = load_task("wikitext2", data).limited(60, 0).split("dev").texts
     found = scores(texts, None, pipeline)
