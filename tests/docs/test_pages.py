@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
+import yaml
 from paths import ROOT
 from typer.main import get_command
 
 import leakboard
 from leakboard.bench import cli
+from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.suites.suite import load_suite
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "results/README.md")),
@@ -61,6 +67,47 @@ def test_commands_and_options_that_a_page_shows_exist(page):
         if verb not in commands or not used <= known:
             wrong.append(line)
     assert wrong == []
+
+
+def lines_of(page):
+    """Commands of a page as words: those in blocks, with continued lines joined and without remarks."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```(?:sh|console|bash)\b.*?\n(.*?)^```$", text, re.M | re.S)
+    indented = re.findall(r"^ {4}(leakboard .*)$", text, re.MULTILINE)
+    for line in [*indented, *"\n".join(blocks).splitlines()]:
+        if line.startswith("leakboard "):
+            yield shlex.split(line.split(" && ")[0], comments=True)[1:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_a_command_in_a_block_is_one_that_can_be_called(page):
+    application = get_command(cli.app)
+    for words in lines_of(page):
+        group, own = application, [*words]
+        while isinstance(group, click.Group):
+            assert own[0] in group.commands, words
+            group = group.commands[own.pop(0)]
+        try:
+            group.make_context("leakboard", own)
+        except click.exceptions.Exit:
+            pass  # --help
+        except click.ClickException as error:
+            pytest.fail(f"{' '.join(words)}: {error.message}")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_blocks_of_yaml_and_json_can_be_read(page):
+    for kind, block in re.findall(
+        r"^```(yaml|json)\b.*?\n(.*?)^```$", page.read_text("utf-8"), re.M | re.S
+    ):
+        read = yaml.safe_load(block) if kind == "yaml" else json.loads(block)
+        assert read
+        if kind == "yaml" and isinstance(read, dict) and {"name", "defenses"} <= read.keys():
+            try:
+                load_suite(read)
+            except LeakboardError as error:  # a defense that the reader writes
+                if not re.match(r"suite: defenses\[\d\]: unknown defense 'my-", str(error)):
+                    raise
 
 
 def test_environments_of_tox_that_a_page_shows_exist():

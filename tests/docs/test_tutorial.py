@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
 from paths import ROOT
+from rich.console import Console
 
 TUTORIAL = ROOT / "docs" / "tutorial.md"
 BLOCK = re.compile(r"^```python(?: title=\"(?P<file>[^\"]+)\")?\n(?P<code>.*?)^```$", re.M | re.S)
@@ -46,6 +48,20 @@ def test_what_the_plain_loop_sends_gives_tokens_and_labels_away(read):
     _, names = read
     assert success(names["found"], "eia-nn") >= 0.99
     assert success(names["found"], "logit-gradient") == 1
+
+
+def test_the_example_of_the_readme_is_what_the_command_prints(read):
+    _, names = read
+    readme = (ROOT / "README.md").read_text("utf-8")
+    example = readme.split("it prints (shortened):")[1].split("The next lines")[0]
+    *rows, answer = filter(None, map(str.strip, example.splitlines()))
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(*names["found"].tables(), sep="\n")
+    printed = [" ".join(line.split()) for line in console.export_text().splitlines()]
+    assert len(rows) == 3
+    for row in rows:
+        assert " ".join(row.split()) in printed
+    assert answer == names["found"].answer()[0]
 
 
 def test_noise_by_a_hook_hides_tokens_and_not_labels(read):
