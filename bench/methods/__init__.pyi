@@ -2,6 +2,7 @@ from . import registry as registry
 from .attack import Attack as Attack
 from .attack import Silent as Silent
 from .combination import PLUS as PLUS
+from .combination import combine as combine
 from .defense import Defense as Defense
 from .defense import Stage as Stage
 from .knowledge import Auxiliary as Auxiliary

@@ -134,7 +134,7 @@ def _environment() -> dict[str, str]:
 
 def carry_files(*methods: object) -> None:
     """Lets cloudpickle carry the code of methods from single files, which another process cannot import."""
-    for method in methods:
+    for method in (part for one in methods for part in (one, *getattr(one, "parts", ()))):
         module = sys.modules.get(type(method).__module__)
         if module is not None and module.__name__.startswith(FILE_MODULE):
             cloudpickle.register_pickle_by_value(module)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from leakboard.bench.contracts import LeakboardError, TrainSettings, TunedOn, plain
-from leakboard.bench.methods import PLUS, Attack, Defense, Method, registry
+from leakboard.bench.methods import Attack, Defense, Method, combine, registry
 from leakboard.bench.suites.reader import Loc, SuiteReader, format_value
 from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.yaml_nodes import parse_nodes
@@ -136,7 +136,9 @@ def _files(kind: Kind, entries: Sequence[Any]) -> dict[str, Loc]:
     """Python files among the names of a list, with their first position."""
     found: dict[str, Loc] = {}
     for i, entry in enumerate(entries):
-        for name in _names(entry):
+        parts = entry.get(COMBINE) if isinstance(entry, dict) else None
+        combined = parts if isinstance(parts, list | tuple) else ()
+        for name in (name for one in (entry, *combined) for name in _names(one)):
             if isinstance(name, str) and FILE.search(name):
                 found.setdefault(name, (f"{kind}s", i))
     return found
@@ -225,11 +227,12 @@ def _methods(
         case str() | dict() if isinstance(entry, str) or len(entry) == 1:
             [(name, params)] = entry.items() if isinstance(entry, dict) else [(entry, None)]
             if name == COMBINE and kind == "defense":
-                name, params = _combined(page, known, params, (*loc, name))
+                combined, params = _combined(page, known, params, (*loc, name))
+                if combined is not None:  # else the reader has the error
+                    yield from _grid(page, combined, params, (*loc, name))
+                return
             cls = known.get(name) or registry.combination(str(name), known)
-            if name is None:
-                pass  # the reader has the error
-            elif cls is not None and not issubclass(cls, base):
+            if cls is not None and not issubclass(cls, base):
                 page.complain(loc, f"expected one {kind}, but {name} holds {cls.__name__}")
             elif cls is not None:
                 yield from _grid(page, cls, params, (*loc, name))
@@ -249,8 +252,8 @@ def _methods(
 
 def _combined(
     page: SuiteReader, known: Mapping[str, type[M]], entries: Any, loc: Loc
-) -> tuple[str | None, dict[str, Any]]:
-    """Name and parameters of a combination, from a list of names with the parameters of each part."""
+) -> tuple[Any, dict[str, Any]]:
+    """The class of a combination and its parameters, from a list of names with the parameters of each part."""
     words = entries if isinstance(entries, list | tuple) else []
     parts = [
         one if isinstance(one, dict) else {one: {}} for one in words if isinstance(one, str | dict)
@@ -268,12 +271,22 @@ def _combined(
     elif not all(isinstance(params, dict) for params in given.values()):
         page.complain(loc, "expected parameters such as {name: value} for each part")
     else:
-        cls = registry.combination(PLUS.join(given), known)
-        assert cls is not None
-        own = {part.name: names for part, names in zip(cls.made_of, cls.names, strict=True)}
+        named: dict[str, Any] = {name: known[name] for name in given}
+        parts_of: dict[str, type[Defense]] = {
+            name: cls for name, cls in named.items() if issubclass(cls, Defense)
+        }
+        if len(parts_of) < len(named):
+            page.complain(loc, "expected defenses, got an attack")
+            return None, {}
+        cls = combine(*parts_of.values())
+        own = dict(zip(cls.made_of, cls.names, strict=True))
         # An unknown parameter keeps its name, so that the error says it.
-        merged = {own[n].get(p, p): v for n, params in given.items() for p, v in params.items()}
-        return cls.name, merged
+        merged = {
+            own[parts_of[name]].get(p, p): value
+            for name, params in given.items()
+            for p, value in params.items()
+        }
+        return cls, merged
     return None, {}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
+import cloudpickle
 import numpy as np
 import pytest
 import torch
@@ -19,6 +21,7 @@ from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.exchange.session import Session
 from leakboard.bench.methods import registry
 from leakboard.bench.methods.method import Conditions
+from leakboard.bench.running import isolation
 from leakboard.bench.running.grants import granted_mechanism, vendor_network
 from leakboard.bench.suites.suite import load_suite
 from leakboard.defenses.none import NoDefense
@@ -67,6 +70,40 @@ def test_a_combination_reaches_another_process_as_it_is():
     again = pickle.loads(pickle.dumps(both))
     assert again == both
     assert str(again) == str(both) == "sap+p3eft eta=75 servers=per-vector"
+
+
+PART = '''
+from typing import ClassVar
+from leakboard.defenses.sap import SAP
+
+class MySAP(SAP):
+    """SAP of one's own."""
+    name: ClassVar[str] = "my-sap"
+'''
+
+
+def test_a_part_from_a_file_is_combined_and_reaches_a_process_without_the_file(tmp_path):
+    file = tmp_path / "my_sap.py"
+    file.write_text(PART)
+    entry = {"combine": [{str(file): {"eta": [50, 75]}}, "randomised-response"]}
+    both = suite_of(entry)[1]
+    assert str(both) == "my-sap+randomised-response eta=75"
+    isolation.carry_files(both)
+    packed = cloudpickle.dumps(both)
+    file.unlink()
+    sys.modules.pop("leakboard_file_my_sap")
+    again = cloudpickle.loads(packed)
+    assert str(again) == str(both)
+    assert again.model_dump() == both.model_dump()
+
+
+def test_an_attack_from_a_file_is_no_part(tmp_path):
+    file = tmp_path / "reads.py"
+    file.write_text(
+        "from leakboard.attacks.prior import Prior\n\nclass Mine(Prior):\n    name = 'mine'\n"
+    )
+    with pytest.raises(LeakboardError, match="expected defenses, got an attack"):
+        suite_of({"combine": ["sap", str(file)]})
 
 
 def test_parameters_of_one_name_stand_for_one_part_each():
