@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, path_of, teaches
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 @teaches(to="out", folder="out")
 def run(
-    suite: str | Path | Mapping[str, Any] | Suite,
+    suite: str | Path | Mapping[str, object] | Suite,
     out: str | Path | None = None,
     *,
     data: str | Path | None = None,
     device: str = "auto",
-    task: Any = None,
-    model: Any = None,
+    task: object = None,
+    model: str | Path | Sequence[str | Path] | None = None,
     seeds: int | Sequence[int] | None = None,
     limit: int | None = None,
     evaluate: str | None = None,
@@ -83,8 +83,14 @@ def run(
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     if log_to is not None:
         check_tracker(log_to)
-    changes = {"task": task, "model": model, "seeds": seeds, "limit": limit, "evaluate": evaluate}
-    loaded = load_suite(suite).override(**changes)
+    loaded = load_suite(suite).override(
+        task=task,
+        model=model,
+        seeds=seeds,
+        limit=limit,
+        evaluate=evaluate,
+        precision=precision,
+    )
     folder = path_of("out", out) or LOCAL / loaded.name
     transcript_folder, console = path_of("transcripts", transcripts), progress_console(progress)
     with console.status("loading data and models") if console else nullcontext():
@@ -101,7 +107,7 @@ def run(
 
 
 def tune(
-    suite: str | Path | Mapping[str, Any] | Suite,
+    suite: str | Path | Mapping[str, object] | Suite,
     to: str | Path | None = None,
     out: str | Path | None = None,
     *,
@@ -110,7 +116,11 @@ def tune(
     workers: int | Engine = 1,
     progress: bool | Console = True,
     on: Literal["auto", "public", "private"] = "auto",
-    **instead: Any,
+    task: object = None,
+    model: str | Path | Sequence[str | Path] | None = None,
+    seeds: int | Sequence[int] | None = None,
+    limit: int | None = None,
+    evaluate: str | None = None,
 ) -> Tuning:
     """Chooses the training settings of each row of a suite, on a held-out fifth of the training split.
 
@@ -120,7 +130,7 @@ def tune(
         out: folder of the records of the trials; by default `results/local/NAME-trials`.
         on: texts on which trials are trained and compared. `auto`: public labelled texts of the task for rows with a
             formal guarantee, which does not cover trials on private examples, and private examples for the others.
-        instead: `task`, `model`, `seeds`, `limit` or `evaluate`, as for `run`.
+        task, model, seeds, limit, evaluate: as for `run`.
 
     Returns:
         `suite`, `choices`, and `records` of all trials.
@@ -136,7 +146,10 @@ def tune(
     from leakboard.leaderboards.results import LOCAL
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
-    loaded, console = load_suite(suite).override(**instead), progress_console(progress)
+    loaded = load_suite(suite).override(
+        task=task, model=model, seeds=seeds, limit=limit, evaluate=evaluate
+    )
+    console = progress_console(progress)
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"
     if target is not None:
         check_file(loaded, target)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast, overload
 
-from transformers import TrainerCallback
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.external import (
@@ -20,6 +20,8 @@ from leakboard.bench.external import (
     read_canaries,
 )
 from leakboard.leaderboards.results import Attacked
+
+Rows = TypeVar("Rows")
 
 
 class Canaries(TrainerCallback):  # type: ignore[misc]
@@ -69,7 +71,19 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         self._check = check
         self._before: CanaryReadings | None = None
 
-    def plant(self, data: Any, to: str | Path | None = None, *, column: str | None = None) -> Any:
+    @overload
+    def plant(
+        self, data: str | Path, to: str | Path | None = None, *, column: str | None = None
+    ) -> Path: ...
+
+    @overload
+    def plant(
+        self, data: Rows, to: str | Path | None = None, *, column: str | None = None
+    ) -> Rows: ...
+
+    def plant(
+        self, data: Rows | str | Path, to: str | Path | None = None, *, column: str | None = None
+    ) -> Rows | Path:
         """The training set with planted canaries, at random places.
 
         Args:
@@ -84,10 +98,10 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
             LeakboardError: the data cannot be read, or have no such column.
         """
         if isinstance(data, str | Path):
-            return plant_file(self.drawn, data, to, column)
-        return plant_rows(self.drawn, data, column)
+            return Path(plant_file(self.drawn, data, to, column))
+        return cast("Rows", plant_rows(self.drawn, data, column))
 
-    def check(self, batches: Iterable[Mapping[str, Any]], tokenizer: Any) -> None:
+    def check(self, batches: Iterable[Mapping[str, object]], tokenizer: object) -> None:
         """Raise LeakboardError, with the remedy, if planted canaries are missing from what the loss sees.
 
         Args:
@@ -95,11 +109,11 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         """
         check_visible(self.drawn, batches, tokenizer)
 
-    def before(self, model: Any, tokenizer: Any) -> None:
+    def before(self, model: object, tokenizer: object) -> None:
         """Read the canaries by the model before its training."""
         self._before = read_canaries(self.drawn, model, tokenizer)
 
-    def audit(self, model: Any, tokenizer: Any) -> Attacked:
+    def audit(self, model: object, tokenizer: object) -> Attacked:
         """Read the canaries by the trained model, and compare with `before`.
 
         Raises:
@@ -113,14 +127,18 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         self.result = Attacked(audit_canaries(self.drawn, self._before, after, self.delta))
         return self.result
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+    ) -> None:
         """Called by the Trainer: checks the batches, and reads the canaries."""
         tokenizer = self._tokenizer(given)
         if self._check:
             self.check(batches_of(given["train_dataloader"]), tokenizer)
         self.before(given["model"], tokenizer)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **given: Any
+    ) -> None:
         """Called by the Trainer: audits, and prints the sentences of the result."""
         found = self.audit(given["model"], self._tokenizer(given))
         if state.is_world_process_zero:

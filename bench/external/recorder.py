@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Literal
 from weakref import WeakSet
 
 from rich.console import Console, RenderableType
@@ -88,11 +88,11 @@ class Recorder:
 
     def __init__(
         self,
-        model: Any,
+        model: object,
         cut: int | str = 0,
         out: str | Path = "transcript",
         *,
-        examples: Any = None,
+        examples: object = None,
         base: str | Path | None = None,
         split: str | tuple[str, str] = "train",
         record: Recording | None = None,
@@ -124,7 +124,7 @@ class Recorder:
         self._used, self._console = False, progress_console(progress)
         self.manifest: Manifest | None = None
 
-    def about(self, rows: Any) -> None:
+    def about(self, rows: object) -> None:
         """Name the examples of the next pass, if its ids do not identify them.
 
         Args:

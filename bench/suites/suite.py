@@ -204,9 +204,9 @@ class Suite(_Part):
     def override(
         self,
         *,
-        task: Any = None,
-        model: Any = None,
-        seeds: Any = None,
+        task: object = None,
+        model: object = None,
+        seeds: object = None,
         limit: int | None = None,
         evaluate: str | None = None,
         precision: str | None = None,
@@ -240,7 +240,7 @@ def suite_names() -> list[str]:
     return sorted(path.stem for path in SUITES.glob("*.yaml"))
 
 
-def load_suite(given: str | Path | Mapping[str, Any] | Suite) -> Suite:
+def load_suite(given: str | Path | Mapping[str, object] | Suite) -> Suite:
     """Load a suite by the name of a built-in one, by the path of its file, or from a dict.
 
     A path ends in .yaml or .yml. A dict has the keys of a file; its defenses and attacks may also be classes and

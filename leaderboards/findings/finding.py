@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from leakboard.bench.contracts import notebook_html
 from leakboard.leaderboards.tables import Interval, Result
@@ -88,7 +87,7 @@ class Finding:
         records = f"records {', '.join(self.keys[:3])}" + (" …" if len(self.keys) > 3 else "")
         return notebook_html(self.sentence, notes=[" · ".join(filter(None, [*about, records]))])
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, object]:
         """The fields as JSON values, with null for missing numbers."""
         ends = [None if end != end else end for end in self.value.ends]
         interval = None if None in ends[1:] else ends[1:]

@@ -35,7 +35,7 @@ def report(
     *,
     task: str | None = None,
     max_cost: float = BUDGET,
-    **attacked: Any,
+    **attacked: object,
 ) -> Path:
     """Writes a report of two pages: what the provider can read, which defenses help, and next steps.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from leakboard.bench.contracts import Guess, Leak, notebook_html
 from leakboard.bench.external import Audit
@@ -50,7 +50,7 @@ class Attacked:
         return tuple(self._audit.summary)
 
     @property
-    def strongest(self) -> dict[str, Any] | None:
+    def strongest(self) -> Mapping[str, object] | None:
         """Of an audited model the best membership attack, chosen on one half of the texts and measured on the other.
 
         `attacks` names the choice of each half; `AUC` and both true positive rates are estimates. None for a transcript.

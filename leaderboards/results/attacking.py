@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 from rich.progress import track
@@ -19,17 +19,21 @@ from leakboard.leaderboards.results.attacked import Attacked
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from leakboard.bench.methods import Attack, Defense
+
+    AttackChoice = str | Path | Mapping[str, object] | Attack
+
 
 @teaches(attack="attacks", attribute="attributes", labels="truth")
 def attack(
     folder: str | Path,
     model: str | Path,
     *,
-    truth: str | Path | DataFrame | Mapping[str, Any] | None = None,
-    attacks: Any = (),
+    truth: str | Path | DataFrame | Mapping[str, object] | None = None,
+    attacks: AttackChoice | Sequence[AttackChoice] = (),
     attributes: str | Sequence[str] = (),
     auxiliary: str | None = None,
-    defense: Any = None,
+    defense: str | Path | Mapping[str, object] | Defense | None = None,
     data: str | Path | None = None,
     device: str = "auto",
     seed: int = 0,
@@ -61,11 +65,11 @@ def attack(
     with console.status("loading the model") if console else nullcontext():
         backbone = load_backbone(str(model), device_of(device))
     request = Request(
-        attacks=list(attacks) if isinstance(attacks, list | tuple) else [attacks],
+        attacks=cast("Any", list(attacks) if isinstance(attacks, list | tuple) else [attacks]),
         truth=truth,
         attributes=[attributes] if isinstance(attributes, str) else attributes,
         auxiliary=auxiliary,
-        defense=defense,
+        defense=cast("Any", defense),
         data=path_of("data", data),
         seed=seed,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, overload
 
 import pandas as pd
 
@@ -153,7 +153,7 @@ class Result:
         """This setting and its cost, with the leakage of `other`, the same choice in another comparison."""
         return replace(other, **{name: getattr(self, name) for name in COST_FIELDS})
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """The columns of the table."""
         setting = self.setting
         return {
@@ -211,10 +211,16 @@ class ResultsTable(Sequence[Result]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Result: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Result, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Result | tuple[Result, ...]:
         return self._rows[index]
 
-    def select(self, **given: Any) -> ResultsTable:
+    def select(self, **given: object) -> ResultsTable:
         """Rows with given values of some columns, such as `task="sst2", goal="label"`."""
 
         def agrees(row: Result) -> bool:

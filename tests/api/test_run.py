@@ -52,6 +52,15 @@ def test_a_defense_of_sixty_lines_in_a_file_outside_keeps_the_rules(outside):
     assert lb.check(file).passed
 
 
+def test_the_precision_of_a_run_is_that_of_its_cells(tmp_path):
+    suite = {**TINY, "name": "p", "limit": 16, "defenses": ["none"], "attacks": ["prior"]}
+    found = lb.run(suite, tmp_path, precision="bf16", progress=False)
+    trained = {one.cell.train.precision for one in found if one.cell.defense.name == "none"}
+    assert trained == {"bf16"}
+    with pytest.raises(lb.LeakboardError, match="precision: expected float32 or bf16"):
+        lb.run(suite, tmp_path, precision="fp8", progress=False)
+
+
 def test_methods_of_ones_own_run_beside_those_of_the_project(ran):
     _, _, results = ran
     assert [str(r.cell.defense.name) for r in results] == [
