@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from functools import cache
-
-import numpy as np
-import pandas as pd
 import pytest
 from cells import make, run
+from targets import task
 
 from leakboard.attacks.aia_mlp import MeanMLP
 from leakboard.attacks.eia_nn import NearestNeighbour
@@ -20,7 +17,6 @@ from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
 from leakboard.bench.methods import registry
 from leakboard.bench.scoring.rescoring import rescore
-from leakboard.bench.tasks import UserTask
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
@@ -30,18 +26,6 @@ OBJECTIVES = ("regression", "multilabel")
 CLASSES_ONLY = {"sap-cti", "randomised-response"}
 """Defenses that are about classes by their nature; others may not be able yet, and declare it."""
 ATTACKS = (NearestNeighbour(), LogitGradient(), Prior(), MeanMLP(), Membership(), Rmia())
-
-
-@cache
-def task(objective):
-    rng = np.random.default_rng(0)
-    words = ["order", "room", "agent", "good", "bad", "today", "number", "call"]
-    texts = [f"{' '.join(rng.choice(words, 6))} {i}" for i in range(120)]
-    labels = [[w for w in ("good", "bad", "call") if w in text] for text in texts]
-    if objective == "regression":
-        labels = [text.count("good") - text.count("bad") + 0.5 for text in texts]
-    frame = pd.DataFrame({"text": texts, "label": labels, "sex": ["f", "m", "m"] * 40})
-    return UserTask(name="mine", path=frame, objective=objective, attributes=("sex",))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -12,6 +12,7 @@ import torch
 from cells import make
 from simulated_device import NAME, as_on_a_cpu, numbers_arrive, waits
 from synchronising import PER_STEP
+from targets import task
 
 from leakboard.bench.backbones import Backbone, load_backbone
 from leakboard.bench.conformance import trial as trials
@@ -28,10 +29,19 @@ pytestmark = pytest.mark.simulated
 OBJECTIVES = [
     (name, objective)
     for name, defense in registry.defenses().items()
-    # Numbers and sets of labels go through the same networks and wire as classes.
     for objective in ("classification", "language modelling")
     if objective in defense.objectives
 ]
+TARGETS = ("regression", "multilabel")
+OTHERS: list[tuple[str, Objective]] = [
+    ("none", "regression"),
+    ("sap", "regression"),
+    ("dpsgd", "regression"),
+    ("none", "multilabel"),
+    ("sap+frozen", "classification"),
+    ("sap+p3eft", "classification"),
+]
+"""Numbers, sets of labels, and combinations go through the networks and the wire of the others."""
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +98,7 @@ def run_on(device: str, defense: Defense, objective: Objective) -> Run:
     encoder = "tiny-bert" if defense.least_blocks <= 2 else "tiny-deep-bert"
     plan = make(
         defense,
-        task="dialogues" if causal else "reviews",
+        task=task(objective) if objective in TARGETS else "dialogues" if causal else "reviews",
         model="tiny-gpt2" if causal else encoder,
         cut=(0, 1),
         limit=24,
@@ -126,6 +136,18 @@ def test_a_defense_learns_sends_and_predicts_on_a_device_what_it_does_on_a_cpu(n
     assert there.loss == here.loss
     assert torch.equal(there.predicted, here.predicted)
     assert there.waits == PER_STEP.get((name, objective)), "see tests/builders/synchronising.py"
+    assert not here.waits
+
+
+@pytest.mark.usefixtures("accountant")
+@pytest.mark.parametrize(("name", "objective"), OTHERS)
+def test_targets_and_combinations_are_trained_on_a_device_as_on_a_cpu(name, objective):
+    here, there = (run_on(where, quick(name, objective), objective) for where in ("cpu", NAME))
+    assert here.messages
+    assert trials.same_messages(there.messages, here.messages)
+    assert there.loss == here.loss
+    assert torch.equal(there.predicted, here.predicted)
+    assert there.waits
     assert not here.waits
 
 
