@@ -75,8 +75,8 @@ def test_every_way_to_train_gives_nearly_the_scores_of_float32_in_bf16(defense):
 def test_the_real_encoder_learns_as_much_in_bf16_as_in_float32(minilm):
     losses, right = [], []
     for precision in ("float32", "bf16"):
-        train = {"epochs": 8, "learning_rate": 3e-3, "precision": precision}
-        session, inputs, tuned = fine_tuned(NoDefense(), model="minilm", limit=64, train=train)
+        train = {"epochs": 8, "batch_size": 8, "learning_rate": 3e-3, "precision": precision}
+        session, inputs, tuned = fine_tuned(NoDefense(), model="minilm", limit=32, train=train)
         losses.append(session.loss)
         found = tuned.predict(inputs.tokens["train"], "train").argmax(1)
         right.append(float((found == session.labels).float().mean()))
