@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
@@ -13,7 +12,6 @@ import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part
-from leakboard.bench.records import Row
 from leakboard.bench.scoring import NEEDED
 from leakboard.leaderboards.tables.compare import (
     MATTERS,
@@ -58,6 +56,22 @@ class Selector(Part):
     """Allowed cuts; None allows any."""
     undefended: bool | None = None
     """Restricts to settings that protect nothing (true) or to the others (false)."""
+
+    def selects(self, row: Result) -> bool:
+        setting = row.setting
+        return self.matches(row.defense, all_parameters(row), setting.cut, setting.undefended)
+
+    def matches(self, defense: str, params: Mapping[str, Any], cut: int, undefended: bool) -> bool:
+        """True for a selected setting. A parameter that it lacks matches no value."""
+        return (
+            defense == self.defense
+            and self.undefended in (None, undefended)
+            and (self.cut is None or cut in self.cut)
+            and all(
+                name in params and any(_is_same(params[name], value) for value in values)
+                for name, values in self.params.items()
+            )
+        )
 
 
 class PrintedClaim(Part):
@@ -146,27 +160,6 @@ def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
     return list(claims.values())
 
 
-def matches(selector: Selector, row: Row) -> bool:
-    """True if a row holds one of the selected settings.
-
-    A parameter that the row lacks matches no value.
-
-    Args:
-        row: has `defense`, `params` (JSON or a mapping), `cut` and `undefended`.
-    """
-    if row["defense"] != selector.defense:
-        return False
-    if selector.undefended is not None and bool(row["undefended"]) != selector.undefended:
-        return False
-    if selector.cut is not None and row["cut"] not in selector.cut:
-        return False
-    params = _params(row)
-    return all(
-        name in params and any(_is_same(params[name], value) for value in values)
-        for name, values in selector.params.items()
-    )
-
-
 def _parse(entry: object, where: str) -> PrintedClaim:
     try:
         return PrintedClaim.model_validate(entry)
@@ -181,12 +174,6 @@ def _name(entry: object, number: int) -> str:
     """The id of an entry, or its position in the file."""
     given = entry.get("id") if isinstance(entry, dict) else None
     return str(given or f"claim {number}")
-
-
-def _params(row: Row) -> Mapping[str, Any]:
-    params = row["params"]
-    known: Mapping[str, Any] = json.loads(params) if isinstance(params, str) else params
-    return known
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -363,22 +350,8 @@ def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
     cut_is_shared = claim.a.cut is None and claim.b.cut is None
     place = place_by(claim.pair_by, cut_is_shared)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
-    found = pairs(
-        rows, lambda row: _matches(claim.a, row), lambda row: _matches(claim.b, row), place
-    )
+    found = pairs(rows, claim.a.selects, claim.b.selects, place)
     return holm([compare(a, b, metric) for a, b in found])
-
-
-def _matches(selector: Selector, row: Result) -> bool:
-    return matches(
-        selector,
-        {
-            "defense": row.defense,
-            "params": all_parameters(row),
-            "cut": row.setting.cut,
-            "undefended": row.setting.undefended,
-        },
-    )
 
 
 def _rank(claim: PrintedClaim, one: Difference) -> tuple[float, float]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
@@ -123,41 +123,32 @@ def _rankings(
     budget: float,
     same: Mapping[tuple[object, ...], Sequence[Result]],
     also: tuple[Goal, ...] = (),
-) -> list[Ranking]:
+) -> Iterator[Ranking]:
     """Rankings of the results that were asked for; `rows` are all results, with the baselines."""
-    every = curves(asked)
     places: dict[tuple[Goal, str, str, str], list[Curve]] = {}
-    for curve in every:
+    for curve in curves(asked):
         if curve.results[0].is_made_for_goal:
-            where = (curve.goal, curve.attribute, curve.task, curve.model)
-            places.setdefault(where, []).append(curve)
+            place = (curve.goal, curve.attribute, curve.task, curve.model)
+            places.setdefault(place, []).append(curve)
     order = list(GOAL_WORDS)
-    found = []
-    for where, own in sorted(places.items(), key=lambda item: order.index(item[0][0])):
-        goal, attribute, task, model = where
+    for place in sorted(places, key=lambda place: order.index(place[0])):
+        own = places[place]
         within, ineffective, over = _entries(own, budget, same, also)
-        of_place = [
-            one
-            for one in rows
-            if (one.goal, one.attribute, one.setting.task, one.setting.model) == where
-        ]
-        found.append(
-            Ranking(
-                goal=goal,
-                attribute=attribute,
-                task=task,
-                model=model,
-                budget=budget,
-                within=within,
-                ineffective=ineffective,
-                over=over,
-                unpriced=tuple(one for one in own if one.certified and not one.priced),
-                uncertified=tuple(one for one in own if not one.certified),
-                baselines=_baselines(of_place),
-                also=also,
-            )
+        yield Ranking(
+            *place,
+            budget=budget,
+            within=within,
+            ineffective=ineffective,
+            over=over,
+            unpriced=tuple(one for one in own if one.certified and not one.priced),
+            uncertified=tuple(one for one in own if not one.certified),
+            baselines=_baselines(
+                row
+                for row in rows
+                if (row.goal, row.attribute, row.setting.task, row.setting.model) == place
+            ),
+            also=also,
         )
-    return found
 
 
 def reason_without_cost(curve: Curve) -> str:
@@ -204,28 +195,28 @@ def _entries(
     same: Mapping[tuple[object, ...], Sequence[Result]],
     also: tuple[Goal, ...],
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
-    chosen: list[tuple[Curve, Result, Interval]] = []
-    ineffective: list[tuple[Curve, Result, Interval]] = []
-    over: list[tuple[Curve, Result, Interval]] = []
+    """Entries of priced curves: those that help within the budget by rank, those that do not, and those above it."""
+    within: list[Entry] = []
+    ineffective: list[Entry] = []
+    over: list[Entry] = []
     for curve in own:
         if not curve.priced:
             continue
         summary = curve.leakage_within(budget)
-        if summary.setting is not None:
-            helps = summary.setting.clearly_reduces_leakage
-            own_list = chosen if helps else ineffective
-            own_list.append((curve, summary.setting, summary.value))
+        setting, leakage = summary.setting, summary.value
+        kind = over
+        if setting is None:
+            setting = min(curve.priced, key=lambda row: row.cost.value)
+            leakage = setting.leakage
         else:
-            cheapest = min(curve.priced, key=lambda one: one.cost.value)
-            over.append((curve, cheapest, cheapest.leakage))
-    ranks = _ranks([setting for _, setting, _ in chosen])
-    ranked = sorted(zip(ranks, chosen, strict=True), key=lambda item: (item[0], item[1][2].value))
-    over.sort(key=lambda item: item[1].cost.value)
-    return (
-        tuple(_entry(rank, *one, same, also) for rank, one in ranked),
-        tuple(_entry(0, *one, same, also) for one in ineffective),
-        tuple(_entry(0, *one, same, also) for one in over),
-    )
+            kind = within if setting.clearly_reduces_leakage else ineffective
+        away = _gives_away(same[setting.setting.offer], {curve.goal, *also})
+        kind.append(Entry(curve, 0, setting, leakage, curve.cost_of_halving(), away))
+    ranks = _ranks([entry.setting for entry in within])
+    within = [replace(entry, rank=rank) for entry, rank in zip(within, ranks, strict=True)]
+    within.sort(key=lambda entry: (entry.rank, entry.leakage.value))
+    over.sort(key=lambda entry: entry.setting.cost.value)
+    return tuple(within), tuple(ineffective), tuple(over)
 
 
 def _ranks(settings: Sequence[Result]) -> list[int]:
@@ -239,31 +230,18 @@ def _ranks(settings: Sequence[Result]) -> list[int]:
     return ranks
 
 
-def _entry(
-    rank: int,
-    curve: Curve,
-    setting: Result,
-    leakage: Interval,
-    same: Mapping[tuple[object, ...], Sequence[Result]],
-    also: tuple[Goal, ...],
-) -> Entry:
+def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, float]:
+    """Leakage of a setting for the goals that are not hidden, the maximum over attributes."""
     away: dict[Goal, float] = {}
-    for other in same[setting.setting.offer]:
-        if other.goal not in (curve.goal, *also) and other.is_certified and other.leakage.low > 0:
-            away[other.goal] = max(away.get(other.goal, 0.0), other.leakage.value)
-    ordered = {goal: away[goal] for goal in GOAL_WORDS if goal in away}
-    return Entry(curve, rank, setting, leakage, curve.cost_of_halving(), ordered)
+    for row in rows:
+        if row.goal not in hidden and row.is_certified and row.leakage.low > 0:
+            away[row.goal] = max(away.get(row.goal, 0.0), row.leakage.value)
+    return {goal: away[goal] for goal in GOAL_WORDS if goal in away}
 
 
 def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
-    found: dict[str, Result] = {}
-    for one in rows:
-        if one.is_baseline and one.defense in ("none", "untuned"):
-            known = found.get(one.defense)
-            if known is None or _weight(one) > _weight(known):
-                found[one.defense] = one
-    return tuple(found[name] for name in ("none", "untuned") if name in found)
+    def preference(row: Result) -> tuple[bool, int]:
+        return row.is_certified, len(row.setting.seeds)
 
-
-def _weight(one: Result) -> tuple[bool, int]:
-    return one.is_certified, len(one.setting.seeds)
+    best = {row.defense: row for row in sorted([*rows][::-1], key=preference) if row.is_baseline}
+    return tuple(best[name] for name in ("none", "untuned") if name in best)
