@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
 
 import pandas as pd
 
@@ -58,15 +57,11 @@ class Best(pd.DataFrame):
                 "defense": display_name(row["defense"]),
                 "setting": "" if row["setting"] == row["defense"] else row["setting"],
                 "goal": f"{GOAL_WORDS[goal_of(row['goal'])]} {row['attribute']}".strip(),
-                "leakage": format_percent_interval(_interval(row, "leakage")),
-                "points lost": format_interval(_interval(row, "cost"), 1),
-                "success": format_interval(_interval(row, "success")),
+                "leakage": format_percent_interval(Interval.of_row(row, "leakage")),
+                "points lost": format_interval(Interval.of_row(row, "cost"), 1),
+                "success": format_interval(Interval.of_row(row, "success")),
                 "attack": row["attack"],
             }
             for row in pd.DataFrame(self).to_dict("records")
         ]
         return pd.DataFrame(rows)
-
-
-def _interval(row: dict[Any, Any], name: str) -> Interval:
-    return Interval(*(float(row[f"{name}{end}"]) for end in ("", "_low", "_high")))

@@ -12,7 +12,7 @@ import pandas as pd
 from leakboard.bench.contracts import Cell, Record
 from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
-from leakboard.leaderboards.tables.intervals import Interval, mean_interval
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, results_table
 from leakboard.leaderboards.tables.settings import Setting
@@ -95,9 +95,7 @@ class Changes:
                 for name in ("kind", "task", "model", "cut", "setting", "what", "metric")
             }
             for name in ("old", "new", "difference"):
-                own: Interval | None = getattr(one, name)
-                for end, part in (("", "value"), ("_low", "low"), ("_high", "high")):
-                    row[f"{name}{end}"] = nan if own is None else getattr(own, part)
+                row |= (getattr(one, name) or MISSING).columns(name)
             row |= {"clear": one.clear, "why": "; ".join(one.why), "keys": ",".join(one.keys)}
             rows.append(row)
         return pd.DataFrame(rows)

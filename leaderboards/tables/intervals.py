@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import fsum, isnan, nan, sqrt
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,15 @@ class Interval:
     @property
     def is_missing(self) -> bool:
         return isnan(self.value)
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Columns of a table: `name`, `name_low` and `name_high`."""
+        return dict(zip((name, f"{name}_low", f"{name}_high"), self.ends, strict=True))
+
+    @classmethod
+    def of_row(cls, row: Any, name: str) -> Interval:
+        """The interval in such columns of a row, a mapping or a series."""
+        return cls(*(float(row[f"{name}{end}"]) for end in ("", "_low", "_high")))
 
 
 MISSING = Interval(nan, nan, nan)

@@ -172,24 +172,24 @@ class Result:
             "seeds": len(self.success_by_seed),
             "n": self.n,
             "utility_metric": setting.first.utility_metric,
-            **_columns("utility", setting.utility),
-            **_columns("cost", self.cost),
+            **setting.utility.columns("utility"),
+            **self.cost.columns("cost"),
             "cost_reason": self.cost_reason,
             "trials": setting.trials,
             "equally_tuned": self.is_equally_tuned,
-            **_columns("leakage", self.leakage),
+            **self.leakage.columns("leakage"),
             "certification": self.certification,
             "attack": self.attack,
             "attack_version": self.attack_version,
             "channel": self.channel,
             "metric": self.metric,
-            **_columns("success", self.success),
+            **self.success.columns("success"),
             "chance": self.chance,
             "baseline": self.baseline,
             "ceiling": self.ceiling,
-            **_columns("advantage", self.advantage),
-            **_columns("twin_success", self.twin_success),
-            **_columns("twin_advantage", self.twin_advantage),
+            **self.advantage.columns("advantage"),
+            **self.twin_success.columns("twin_success"),
+            **self.twin_advantage.columns("twin_advantage"),
             "megabytes": setting.megabytes,
             "keys": ",".join(setting.keys),
             "twin_keys": ",".join(self.twin_keys),
@@ -384,7 +384,3 @@ def most_leaking(rows: Sequence[Result], goal: Goal) -> Result:
     most = max(rows, key=lambda row: row.leakage.value)
     by_seed = {seed: max(row.leakage_by_seed[seed] for row in rows) for seed in sorted(seeds)}
     return replace(most, goal=goal, leakage_by_seed=by_seed, parts=tuple(rows))
-
-
-def _columns(name: str, interval: Interval) -> dict[str, float]:
-    return dict(zip((name, f"{name}_low", f"{name}_high"), interval.ends, strict=True))

@@ -209,28 +209,14 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
 
 
 def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
-    found: dict[tuple[object, ...], dict[int, Record]] = {}
+    found: dict[tuple[Any, ...], dict[int, Record]] = {}
     for record in records:
         cell = record.cell
-        where = (
-            cell.cut,
-            cell.defense.name,
-            canonical_json(cell.defense.params),
-            setup_digits(cell),
-        )
+        params, train = (canonical_json(x) for x in (cell.defense.params, cell.train.model_dump()))
+        where = cell.cut, cell.defense.name, params, setup_digits(cell), train
         found.setdefault(where, {}).setdefault(cell.seed, record)
-    rows: list[dict[Hashable, Any]] = []
-    for (cut, defense, params, setup), by_seed in found.items():
-        cell = next(iter(by_seed.values())).cell
-        rows.append(
-            {
-                "defense": defense,
-                "params": params,
-                "cut": cut,
-                "setup": setup,
-                "train": canonical_json(cell.train.model_dump()),
-            }
-        )
+    names = ("cut", "defense", "params", "setup", "train")
+    rows: list[dict[Hashable, Any]] = [dict(zip(names, where, strict=True)) for where in found]
     settings = [
         Setting(
             group=digits,

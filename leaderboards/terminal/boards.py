@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from leakboard.leaderboards.rendering import Cell, Column, Table, in_unit, leakage_cell
+from leakboard.leaderboards.rendering import (
+    LEAKAGE_COLUMN,
+    Cell,
+    Column,
+    Table,
+    in_unit,
+    leakage_cell,
+)
 from leakboard.leaderboards.tables import (
     Entry,
     Ranking,
@@ -16,16 +24,12 @@ from leakboard.leaderboards.tables import (
     paper_tables,
     reason_without_cost,
 )
-from leakboard.leaderboards.terminal.layout import FIRST
+from leakboard.leaderboards.terminal.layout import FIRST, success_words
 
 COLUMNS = (
     Column("rank", align="right", help="Defenses that share a rank do not clearly differ"),
     Column("defense"),
-    Column(
-        "leakage",
-        align="right",
-        help="Share of what attacks read without the defense that they still read with it",
-    ),
+    replace(LEAKAGE_COLUMN, align="right"),
     Column("points lost", align="right", help="Points of utility lost against no protection"),
     Column(
         "halving costs",
@@ -147,8 +151,7 @@ def _row(entry: Entry) -> list[Cell | str]:
         format_interval(one.cost, 1),
         "never" if halving.setting is None else format_number(halving.value.value, 1),
         entry.gives_away_words or "–",
-        f"{one.attack}: {one.metric} {format_number(one.success.value)}, undefended "
-        f"{format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}, "
+        f"{success_words(one)}, undefended {format_number(one.twin_success.value)}, "
         f"{count(len(one.setting.seeds), 'seed')}",
     ]
 
@@ -156,6 +159,6 @@ def _row(entry: Entry) -> list[Cell | str]:
 def _baseline(one: Result) -> list[Cell | str]:
     name = "no protection" if one.setting.undefended else "untuned model"
     cost = "0.0" if one.defense == "none" else "–"
-    read = f"{one.attack}: {one.metric} {format_number(one.success.value)}, guessing {format_number(one.baseline)}"
-    cells: list[Cell | str] = ["–", name, leakage_cell(one.leakage), cost, "–", "–", read]
+    leakage = leakage_cell(one.leakage)
+    cells: list[Cell | str] = ["–", name, leakage, cost, "–", "–", success_words(one)]
     return [Cell(c, tone="muted") if isinstance(c, str) else c for c in cells]

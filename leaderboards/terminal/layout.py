@@ -8,9 +8,16 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from leakboard.leaderboards.rendering import Table, terminal_table
+from leakboard.leaderboards.tables import Result, format_number
 
 FIRST = 10
 """Number of rows or sentences without `--all`."""
+
+
+def success_words(row: Result) -> str:
+    """'eia-map: token accuracy 0.53, guessing 0.05'."""
+    success, guessing = format_number(row.success.value), format_number(row.baseline)
+    return f"{row.attack}: {row.metric} {success}, guessing {guessing}"
 
 
 def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:

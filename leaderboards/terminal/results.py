@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import isnan, nan
+from dataclasses import replace
+from math import nan
 
 import pandas as pd
 
 from leakboard.bench.records import failures, skipped
 from leakboard.bench.scoring import FLAGS
-from leakboard.leaderboards.rendering import Cell, Column, Table, leakage_cell
+from leakboard.leaderboards.rendering import (
+    LEAKAGE_COLUMN,
+    Cell,
+    Column,
+    Table,
+    leakage_cell,
+)
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
-    MISSING,
     Interval,
     Result,
     ResultsTable,
@@ -25,7 +31,7 @@ from leakboard.leaderboards.tables import (
     mean_interval,
     varying_names,
 )
-from leakboard.leaderboards.terminal.layout import FIRST
+from leakboard.leaderboards.terminal.layout import FIRST, success_words
 
 LEAK = [
     "attack",
@@ -41,11 +47,7 @@ LEAK = [
 """Columns that rows of one attack share over seeds."""
 BEST = (
     Column("goal"),
-    Column(
-        "leakage",
-        align="right",
-        help="Share of what attacks read without the defense that they still read with it",
-    ),
+    replace(LEAKAGE_COLUMN, align="right"),
     Column("success", align="right", help="Success of the strongest attack"),
     Column("undefended", align="right", help="Success of the strongest attack without the defense"),
     Column("guessing", align="right"),
@@ -96,7 +98,7 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
             "No protection" if one.defense == "none" else one.name,
             leakage_cell(one.leakage),
             format_interval(one.cost, 1) if one.has_cost else "–",
-            f"{one.attack}: {one.metric} {format_number(one.success.value)}, guessing {format_number(one.baseline)}",
+            success_words(one),
         ]
         for one in shown
     ]
@@ -298,11 +300,8 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
 
 
 def _mean(own: pd.DataFrame, name: str) -> Interval:
-    values = own[name].astype(float)
-    first = own.iloc[0]
-    of_cell = Interval(*(float(first[f"{name}{end}"]) for end in ("", "_low", "_high")))
-    known = [value for value in values if not isnan(value)]
-    return mean_interval(known, of_cell) if known else MISSING
+    known = own[own[name].notna()]
+    return mean_interval(known[name].astype(float).tolist(), Interval.of_row(own.iloc[0], name))
 
 
 def _audits(
