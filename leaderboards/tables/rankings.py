@@ -240,8 +240,10 @@ def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, 
 
 
 def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
-    def preference(row: Result) -> tuple[bool, int]:
-        return row.is_certified, len(row.setting.seeds)
+    baselines = [row for row in rows if row.is_baseline]
 
-    best = {row.defense: row for row in sorted([*rows][::-1], key=preference) if row.is_baseline}
-    return tuple(best[name] for name in ("none", "untuned") if name in best)
+    def best(name: str) -> Result | None:
+        own = (row for row in baselines if row.defense == name)
+        return max(own, key=lambda row: (row.is_certified, len(row.setting.seeds)), default=None)
+
+    return tuple(row for name in ("none", "untuned") if (row := best(name)))
