@@ -1,3 +1,3 @@
 """The harness of Leakboard: suite files in, records out."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
