@@ -136,7 +136,7 @@ class Limit:
         except EOFError:
             child.process.join(5)
             raise NotRun(f"its process died (code {child.process.exitcode})") from None
-        except (OSError, ValueError, TypeError) as error:  # no JSON, or no such event
+        except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
             raise NotRun(f"its process sent what is no event ({type(error).__name__})") from error
         raise NotRun(
             f"it did not finish within {self.minutes:g} minutes; raise the limit by --minutes"

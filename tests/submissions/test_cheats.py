@@ -45,7 +45,8 @@ class Mine(NoDefense):
                 os.system("true")
         if self.mode == "replaces":
             attacks.score = lambda guess, truth, labelled: {}
-        if self.mode == "beside":
+        # `check` swaps the messages of all steps, cells that are run again those of some.
+        if self.mode == "beside" or (self.mode == "unless-checked" and session.wire._share < 1):
             keep_a_trace(session.wire)
         tuned = super().fine_tune(session)
         if self.mode == "peeks":
@@ -141,7 +142,7 @@ def test_what_it_does_besides_is_refused_and_named(mine, plan, mode, reason):
     assert mine.file.read_text() == "0\n1\n"
 
 
-@pytest.mark.parametrize("mode", ["honest", "beside"])
+@pytest.mark.parametrize("mode", ["honest", "beside", "unless-checked"])
 def test_training_beside_the_wire_is_noticed_by_swapped_messages(mine, plan, mode):
     mine.mode = mode
     ordinary = run_again(plan, mode)
@@ -149,7 +150,7 @@ def test_training_beside_the_wire_is_noticed_by_swapped_messages(mine, plan, mod
     swapped = run_again(plan, mode, swapped=0.5)
     assert swapped.wire_check, swapped.reason
     outcome, what = swap_outcome(ordinary, swapped)
-    assert (outcome == "refused") == (mode == "beside"), what
+    assert (outcome == "refused") == (mode != "honest"), what
 
 
 def test_labels_of_the_evaluated_split_are_not_in_the_process_of_a_method(mine, plan):

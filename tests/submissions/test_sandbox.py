@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import pickle
 import socket
 import subprocess
 import sys
 import tempfile
-from multiprocessing import get_context
+from multiprocessing import Pipe, get_context
+from pathlib import Path
 
 import pytest
 from sandboxed import attempts, reply
@@ -15,7 +17,7 @@ from sandboxed import attempts, reply
 from leakboard.bench.records.store import to_text
 from leakboard.bench.running import Reporter
 from leakboard.bench.submissions import sandbox
-from leakboard.bench.submissions.cell_process import run_in_subprocess
+from leakboard.bench.submissions.cell_process import Child, Limit, NotRun, run_in_subprocess
 from leakboard.bench.submissions.judge import Order
 from leakboard.bench.submissions.sandbox import pack, work_inside
 
@@ -91,3 +93,24 @@ def test_a_system_without_it_is_named(tmp_path, monkeypatch):
     pipe = type("Pipe", (), {"send_bytes": lambda _, event: sent.append(json.loads(event))})()
     work_inside(pipe, tmp_path, None, pack(reply, 3))
     assert sent == [["sandbox", "only Linux has it"], 3]
+
+
+class Trap:
+    """Makes a file where it is unpickled."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def __reduce__(self):
+        return Path.touch, (self.file,)
+
+
+@pytest.mark.parametrize(
+    "sent", [b"[]", b'["not run"]', b'["moved", 1]', b'["other"]', b"[" * 100_000, b"1", None]
+)
+def test_what_is_no_event_is_a_reason_and_nothing_is_unpickled(sent, tmp_path):
+    ours, theirs = Pipe()
+    theirs.send_bytes(pickle.dumps(Trap(tmp_path / "touched")) if sent is None else sent)
+    with pytest.raises(NotRun, match="its process sent what is no event"):
+        Limit(1).receive(Child(None, ours), Reporter(), "result")
+    assert not list(tmp_path.iterdir())
