@@ -106,7 +106,7 @@ def _panels(place: Place, by_line: dict[str, list[Sent]]) -> Iterator[Panel]:
     x = Axis("messages about a text", ticks=[(float(n), str(n)) for n in counts], log=True)
     guessing = [Reference("y", first.baseline, "guessing")]
     yield Panel(place.title, x, Axis(f"success ({first.metric})", -0.03, 1.03), success, guessing)
-    yield Panel(f"{place.title}\nguarantee", x, Axis("ε or η of all messages", log=True), composed)
+    yield Panel(f"{place.title} · guarantee", x, Axis("ε or η of all messages", log=True), composed)
 
 
 def _title(goal: str) -> str:
