@@ -56,8 +56,9 @@ class StainedGlass(Defense):
     colour: ClassVar[str] = "#2d4bb4"
     marker: ClassVar[str] = "h"
 
-    weight: Epsilon = 0.01
-    """Weight λ of the mutual information, in nats; larger values hide more; "none" sends embeddings without noise."""
+    weight: Epsilon = 0.001
+    """Weight λ of the mutual information, in nats; larger values hide more; "none" sends embeddings without noise.
+    The default was chosen on one seed of 400 examples of SST-2: at 0.01 the model learns nothing."""
     passes: int = Field(3, ge=1, le=1000)
     """Passes over the training texts by which the network is trained before anything is sent."""
 
