@@ -41,6 +41,7 @@ def test_every_registered_attack_keeps_the_rules(name):
     report.raise_if_failed()
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_report_names_each_broken_rule_and_what_to_do():
     report = check_defense(NoSource)
     with pytest.raises(
@@ -55,6 +56,7 @@ def test_report_names_each_broken_rule_and_what_to_do():
     assert all(result.rule in shown for result in report.results if len(result.rule) < 40)
 
 
+@pytest.mark.usefixtures("few_attacks")
 def test_configured_defense_is_examined_with_its_parameters():
     report = check_defense(SAP(eta=None))
     assert report.method == "sap eta=none"
