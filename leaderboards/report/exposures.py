@@ -57,6 +57,7 @@ class Exposure:
         advantage: (success − baseline) / (ceiling − baseline).
         is_shown: True if the attack is shown to work.
         n: number of independent units of a seed.
+        examples: what was read of the first three texts, in numbers; '' if it was not counted by text.
     """
 
     goal: Goal
@@ -70,6 +71,7 @@ class Exposure:
     is_shown: bool
     n: int
     seeds: int
+    examples: str = ""
 
     @property
     def subject(self) -> str:
@@ -126,6 +128,16 @@ def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
                 is_shown=result.is_certified,
                 n=result.n,
                 seeds=len(result.success_by_seed),
+                examples=next(
+                    (
+                        text
+                        for leak in result.setting.first.leaks
+                        if (leak.goal, leak.attack.name) == (result.goal, result.attack)
+                        and str(leak.channel) == result.channel
+                        and (text := _examples(leak))
+                    ),
+                    "",
+                ),
             )
             for same in by_aim.values()
             if (result := undefended_row(same)) is not None
@@ -153,11 +165,21 @@ def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:
             is_shown=low is not None and not isnan(low) and low > 0 and above > 0,
             n=success.n,
             seeds=1,
+            examples=_examples(leak),
         )
         aim = one.goal, one.attribute
         if aim not in best or (one.is_shown, above) > (best[aim].is_shown, best[aim].advantage):
             best[aim] = one
     return _in_order(list(best.values()))
+
+
+def _examples(leak: Leak) -> str:
+    """'Of the first texts: 5 of 5 tokens, 7 of 9, 8 of 8.' The first ones, so that none is chosen by its result."""
+    hits, tokens = leak.raw.get("hits", []), leak.raw.get("tokens", [])
+    if not hits or len(hits) != len(tokens):
+        return ""
+    first, *others = [f"{h} of {t}" for h, t in zip(hits[:3], tokens[:3], strict=True)]
+    return f"Of the first texts it reads {', '.join([f'{first} tokens', *others])}."
 
 
 def _in_order(exposures: Sequence[Exposure]) -> list[Exposure]:

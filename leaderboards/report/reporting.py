@@ -131,7 +131,19 @@ def _of_records(found: Results, task: str | None, budget: float) -> str:
         budget,
         about,
         lead="Without protection, the provider that computes with your data can read:",
+        measured=_days(rows),
     )
+
+
+def _days(rows: ResultsTable) -> str:
+    """'from 2026-11-20 to 2026-11-22 with Leakboard 0.1.0': days and versions of the records."""
+    made = [record.provenance for row in rows for record in row.setting.records.values()]
+    days, versions = (
+        sorted({one.created[:10] for one in made}),
+        sorted({one.leakboard for one in made}),
+    )
+    when = f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
+    return f"{when} with Leakboard {', '.join(versions)}"
 
 
 def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: float) -> str:
@@ -170,6 +182,7 @@ def _page(
     cut_short: str = "",
     summary: Sequence[str] = (),
     title: str = TITLE,
+    measured: str = "",
 ) -> str:
     goals = [one.goal for one in exposures]
     setting = rows[0].setting if len(rows) else None
@@ -193,6 +206,7 @@ def _page(
             table=html_table(table) if table else "",
             budget=f"{budget:g}",
             task=task,
+            measured=measured or f"with Leakboard {__version__}",
             models=models,
             missing=missing,
             attacks=sorted({one.attack for one in exposures}),

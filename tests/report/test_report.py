@@ -271,6 +271,25 @@ def test_the_folder_of_a_transcript_is_attacked_with_what_is_given(written, tmp_
     assert asked == [(tmp_path / "sent", given)]
 
 
+def test_it_names_what_is_read_of_the_first_texts_and_not_of_chosen_ones(written):
+    counted = leak(0.7).model_copy(update={"raw": {"hits": [1, 5, 0, 9], "tokens": [4, 5, 3, 9]}})
+    text = written(attacked(counted)).text
+    assert "Of the first texts it reads 1 of 4 tokens, 5 of 5, 0 of 3." in text
+    uneven = leak(0.7).model_copy(update={"raw": {"hits": [1, 5], "tokens": [4]}})
+    assert "Of the first texts" not in written(attacked(uneven)).text
+
+
+def test_the_assessment_says_who_measured_when_and_that_nobody_checked(written):
+    first, *others = RECORDS
+    made = first.provenance.model_copy(
+        update={"created": "2001-02-03T04:05:06+00:00", "leakboard": "0.0.9"}
+    )
+    text = written(results([first.model_copy(update={"provenance": made}), *others])).text
+    assert "measured the exposure from 2001-02-03 to " in text
+    assert "with Leakboard 0.0.9" in text
+    assert "no third party has checked it" in text
+
+
 def test_it_prints_on_two_pages_and_is_no_wider_than_a_phone(written, tmp_path):
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     path = next((found for name in names if (found := shutil.which(name))), None)
