@@ -68,12 +68,16 @@ def write_skeleton(
         test: Template(_template(f"test_{kind}")).substitute(words),
         method: _from_the_rooms(skeleton) if to is None else skeleton,
     }
+    made: list[Path] = []
     for path, content in contents.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("x", encoding="utf-8") as file:
+                made.append(path)
                 file.write(content)
         except OSError as error:
+            for half_written in made:
+                half_written.unlink(missing_ok=True)
             raise LeakboardError(f"{path} cannot be written: {error.strerror or error}") from error
     return list(contents)
 

@@ -17,6 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
+from leakboard.bench.records import replacing
 from leakboard.leaderboards.rendering.axes import draw_panel, label_points, legend_entries
 from leakboard.leaderboards.rendering.plot import Panel, Plot, split_plot
 
@@ -84,7 +85,8 @@ def save(
         figure = Figure()
         draw_figure(plot, width, title, figure)
         for path, kind in zip(paths, kinds, strict=True):
-            figure.savefig(path, dpi=200, metadata=METADATA[kind])
+            with replacing(path) as file:
+                figure.savefig(file, format=kind, dpi=200, metadata=METADATA[kind])
     caption = stem.with_name(f"{stem.name}.txt")
     caption.write_text("\n\n".join(filter(None, [f"{plot.title}.", plot.caption])) + "\n", "utf-8")
     return [*paths, caption]

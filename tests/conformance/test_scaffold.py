@@ -144,3 +144,19 @@ def test_folder_that_cannot_be_made_is_an_error_with_its_path(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(LeakboardError, match=r"test_my_own\.py cannot be written"):
         scaffold.write_skeleton("defense", "my-own", tmp_path / "file")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_a_full_disk_leaves_no_half_written_skeleton(tmp_path, monkeypatch):
+    real = Path.open
+
+    def full(path, mode="r", **kwargs):
+        if mode != "x":
+            return real(path, mode, **kwargs)
+        path.touch(exist_ok=False)
+        return open("/dev/full", "w", encoding="utf-8")
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(LeakboardError, match="cannot be written: No space left"):
+        scaffold.write_skeleton("attack", "my-thing", tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -175,6 +175,18 @@ def test_equal_plots_give_equal_files(tmp_path):
     assert (image < 128).any()
 
 
+def test_a_full_disk_is_named_and_leaves_no_half_figure(tmp_path, monkeypatch):
+    def half_written(figure, file, **kwargs):
+        file.write_text("ha")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", half_written)
+    with pytest.raises(OSError, match="No space left") as error:
+        save(PLOT, tmp_path / "plot")
+    assert error.value.filename == str(tmp_path / "plot.png")
+    assert not list(tmp_path.iterdir())
+
+
 def test_the_caption_is_in_a_file_beside_the_figure_and_not_in_it(tmp_path):
     *_, caption = save(PLOT, tmp_path / "plot", kinds=["svg"])
     assert caption.read_text("utf-8").startswith(f"{PLOT.title}.\n\nMeans over 3 seeds.")
