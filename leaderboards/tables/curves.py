@@ -276,8 +276,8 @@ def evidence_lines(row: Result) -> list[str]:
         f"  attack    {row.attack}: {row.metric} {format_interval(row.success)}; {twin}; "
         f"guessing {format_number(row.baseline)}",
         f"  cost      {format_interval(row.cost, 1)} {row.setting.unit}",
-        f"  measured  {row.setting.model}, cut {row.setting.cut}, {row.setting.conditions}; "
-        f"{count(row.setting.trials, 'trial')} of tuning",
+        f"  measured  {row.setting.model}, cut {row.setting.cut}, {row.setting.conditions}; of this setting "
+        f"{count(len(row.setting.seeds), 'seed')} and {count(row.setting.trials, 'trial')} of tuning",
         *([f"  claim     {row.setting.claim_note}"] if row.setting.claim_note else []),
         f"  records   {', '.join(row.setting.keys[:3])}{more}",
     ]

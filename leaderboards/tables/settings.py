@@ -25,6 +25,9 @@ from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
 NOT_REPRODUCED = "not reproduced"
 """Mark of submitted settings whose defense was not run again."""
 
+ENOUGH = 3
+"""Seeds from which on the utility decides which training of no protection costs are measured against."""
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -171,7 +174,8 @@ class Group:
     """Settings that may be compared with each other.
 
     Attributes:
-        reference: no protection, with most seeds and then the best utility.
+        reference: no protection with the best utility, of the trainings with three seeds if there are any. More seeds
+            of a weaker training do not make the others cheap.
         untuned: the untuned model.
     """
 
@@ -240,7 +244,7 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
     plain = [one for one in open_ if one.defense == "none"] or open_
     reference = max(
         plain,
-        key=lambda one: (one.is_reproduced, len(one.seeds), one.utility.value),
+        key=lambda one: (one.is_reproduced, min(len(one.seeds), ENOUGH), one.utility.value),
         default=None,
     )
     untuned = max(
@@ -284,7 +288,12 @@ def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
 
 
 def _setup(records: Sequence[Record]) -> str:
-    cell, seeds = records[0].cell, {record.cell.seed for record in records}
+    cell = records[0].cell
+    seeds: dict[tuple[object, ...], set[int]] = {}
+    for own in (record.cell for record in records):
+        where = own.cut, own.defense.model_dump_json(), own.train
+        seeds.setdefault(where, set()).add(own.seed)
+    fewest, most = (bound(map(len, seeds.values())) for bound in (min, max))
     words = [describe_limit(cell.limit)]
     words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
     words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
@@ -295,7 +304,7 @@ def _setup(records: Sequence[Record]) -> str:
         words += ["all weights"] if cell.train.tune == "full" else []
         words += [count(cell.train.epochs, "epoch")]
     words += [cell.train.precision] if cell.train.precision != "float32" else []
-    words += [count(len(seeds), "seed")]
+    words += [f"{fewest} to " * (fewest < most) + count(most, "seed")]
     return ", ".join(words)
 
 

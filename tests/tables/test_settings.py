@@ -104,6 +104,23 @@ def test_what_is_lost_is_lost_against_no_protection_at_its_best():
     assert lost([*weak, strong[0], *noisy, *untuned]) == pytest.approx(-20)
 
 
+def test_more_seeds_of_a_weaker_training_are_no_reference():
+    weak, strong = seeds("none", (0.6,) * 5, (1.0,) * 5), seeds("none", (0.9,) * 3, (1.0,) * 3)
+    noisy = seeds("sap", (0.8,) * 3, (0.5,) * 3, params={"eta": 75.0})
+    untuned = seeds("untuned", (0.5,) * 5, (0.5,) * 5)
+    (group,) = groups_of([*weak, *(retrained(one, epochs=30) for one in strong), *noisy, *untuned])
+    (sap,) = (one for one in group.settings if one.defense == "sap")
+    assert group.cost(sap).points.value == pytest.approx(10)
+
+
+def test_conditions_say_how_many_seeds_the_settings_have():
+    plain, noisy = seeds("none", (0.9,) * 3, (1.0,) * 3), seeds("sap", (0.8,) * 5, (0.5,) * 5)
+    (group,) = groups_of([*plain, *noisy])
+    assert {one.conditions.rpartition(", ")[2] for one in group.settings} == {"3 to 5 seeds"}
+    (group,) = groups_of([*plain, *noisy[:3]])
+    assert {one.conditions.rpartition(", ")[2] for one in group.settings} == {"3 seeds"}
+
+
 def test_other_precision_and_other_lengths_are_not_compared():
     short = [cell("none"), cell("sap", params={"eta": 75.0})]
     half = [cell("none", precision="bf16"), cell("sap", params={"eta": 75.0}, precision="bf16")]
