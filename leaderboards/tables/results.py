@@ -90,9 +90,11 @@ class Result:
 
     @property
     def attacks(self) -> frozenset[tuple[str, int]]:
-        """Names and versions of all attacks that read something in this setting."""
+        """Names and versions of the attacks that read something at every seed of this setting."""
         by_seed = self.setting.readings[self.goal, self.attribute].values()
-        return frozenset((r.candidate[0], r.version) for own in by_seed for r in own.values())
+        return frozenset.intersection(
+            *(frozenset((r.candidate[0], r.version) for r in own.values()) for own in by_seed)
+        )
 
     @property
     def is_certified(self) -> bool:

@@ -111,6 +111,17 @@ def test_another_training_is_another_setting():
     assert "epochs = 30" in choose(table, "sst2", "inputs", 5).why
 
 
+def test_an_attack_at_some_seeds_only_did_not_run():
+    made = [leak(0.5), leak(0.9, "eia-bayes")]
+    records = [
+        record("sap", {"eta": 75.0}, seed, 0.8, made[: 1 + (seed > 0)]) for seed in (0, 1, 2)
+    ]
+    records += [record("none", {}, seed, 0.9, made, undefended=True) for seed in (0, 1, 2)]
+    rows = {one.defense: one for one in results_table(records) if one.goal == Goal.INVERSION}
+    assert rows["sap"].attacks == {("eia-nn", 1)}
+    assert rows["none"].attacks == {("eia-nn", 1), ("eia-bayes", 1)}
+
+
 def test_few_attacks_on_a_training_are_no_advantage():
     """The attack that reads most after 30 epochs did not run after 2."""
     table = trained_twice((0.1, 0.88), (0.9, 0.86), "eia-bayes")
