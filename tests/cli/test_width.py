@@ -99,6 +99,12 @@ def test_the_first_lines_are_ten_rows_and_say_how_to_see_the_rest(printed, name,
     assert rest in text
 
 
+def test_findings_begin_with_ten_sentences(printed):
+    text = printed(400, "findings", SHIPPED / "matrix")
+    assert len(text.splitlines()) == 11
+    assert re.search(r"10 of \d+ findings; all with --all", text)
+
+
 def test_records_of_trials_show_their_utilities(printed):
     text = printed(120, *COMMANDS["show trials"])
     assert "Settings by utility" in text
@@ -117,6 +123,8 @@ def test_attacks_are_ten_and_all_on_request(printed):
             for part in Attacked(Audit(leaks)).tables(everything):
                 console.print(part)
         shown[everything] = capture.get()
+    scored = sum(leak.success is not None for leak in leaks)
+    assert f"{scored - 10} more score" in shown[False]
     assert "all with --all" in shown[False]
     assert len(shown[False].splitlines()) < len(shown[True].splitlines())
     goals = {leak.goal for leak in leaks if leak.success}
