@@ -20,6 +20,7 @@ from leakboard.bench.contracts import (
     Channel,
     Knows,
     LeakboardError,
+    Memory,
     Precision,
     Transcript,
     did_you_mean,
@@ -316,7 +317,8 @@ def _narrow(
     kept = model, cell.train.max_length
     if kept not in public:
         public[kept] = encode_public(cell, task, backbone, plan.public)
-    inputs = Inputs.of(cell, task, backbone, public[kept], plan.secret)
+    fresh = {name: replace(each, learned=Memory()) for name, each in public[kept].items()}
+    inputs = Inputs.of(cell, task, backbone, fresh, plan.secret)
     return CellContext(replace(planned, cell=cell), inputs, backbone, secret=plan.secret)
 
 

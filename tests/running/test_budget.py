@@ -11,6 +11,7 @@ from training_steps import step_of
 
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.prior import Prior
+from leakboard.attacks.public_label import PublicLabel
 from leakboard.bench.backbones.architecture import Architecture, architecture
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.running.budget import (
@@ -88,6 +89,12 @@ def test_attacks_that_use_no_model_are_left_out(monkeypatch):
     plan = make(SAP(eta=None), attacks=(NearestNeighbour(), Prior()))
     budget(plan, architecture_of_four(), accelerator("h100"), 0.5)
     assert run == ["eia-nn"]
+
+
+def test_what_attacks_learn_from_public_text_is_counted_in_each_cell():
+    plan = make(SAP(eta=75.0), SAP(eta=50.0), attacks=(PublicLabel(),), cut=[0])
+    first, second = budget(plan, architecture_of_four(), accelerator("h100"), 0.5)
+    assert first.seconds[2] == pytest.approx(second.seconds[2], rel=0.01)
 
 
 def test_a_large_model_is_bound_by_its_products_and_a_small_one_by_its_launches():
