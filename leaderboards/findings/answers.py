@@ -32,45 +32,45 @@ def headlines(table: ResultsTable, budget: float = BUDGET) -> Iterator[Finding]:
         own = table.select(goal=goal)
         tasks = dict.fromkeys(row.setting.task for row in own)
         choices = [choose(own, task, goal.value, budget) for task in tasks]
-        little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
+        little = [choice for choice in choices if choice and 1 - choice.leakage.value <= MUCH]
         if little:
             yield _little(little)
-        for one in choices:
-            if one and 1 - one.leakage.value > MUCH:
-                yield _much(one)
-            elif one.nearest is not None:
-                yield _beyond(one)
+        for choice in choices:
+            if choice and 1 - choice.leakage.value > MUCH:
+                yield _much(choice)
+            elif choice.nearest is not None:
+                yield _beyond(choice)
 
 
 def _little(choices: list[Choice]) -> Finding:
-    best = min(choices, key=lambda one: one.leakage.value)
+    best = min(choices, key=lambda choice: choice.leakage.value)
     assert best.setting is not None
     word = GOAL_WORDS[best.goal]
     words = (
         f"at a cost of at most {best.max_cost:g} points, no defense hides more than "
         f"{format_percent(1 - best.leakage.value)} of {word} on "
-        f"{listing(task_name(one.task) for one in choices)} (best: {best.setting.name})."
+        f"{listing(task_name(choice.task) for choice in choices)} (best: {best.setting.name})."
     )
-    rows = [one.setting for one in [best, *choices] if one.setting is not None]
+    rows = [choice.setting for choice in [best, *choices] if choice.setting is not None]
     return Finding.of("headlines", as_sentence(words), "leakage", best.leakage, rows)
 
 
-def _much(one: Choice) -> Finding:
-    assert one.setting is not None
+def _much(choice: Choice) -> Finding:
+    assert choice.setting is not None
     words = (
-        f"{one.setting.name} hides {format_percent(1 - one.leakage.value)} of {GOAL_WORDS[one.goal]} on "
-        f"{task_name(one.task)}, for {_cost(one.setting, one.setting.cost.value)} "
-        f"(95 % CI {format_points(one.setting.cost.low)} to {format_points(one.setting.cost.high)})."
+        f"{choice.setting.name} hides {format_percent(1 - choice.leakage.value)} of {GOAL_WORDS[choice.goal]} on "
+        f"{task_name(choice.task)}, for {_cost(choice.setting, choice.setting.cost.value)} "
+        f"(95 % CI {format_points(choice.setting.cost.low)} to {format_points(choice.setting.cost.high)})."
     )
-    return Finding.of("headlines", as_sentence(words), "leakage", one.leakage, [one.setting])
+    return Finding.of("headlines", as_sentence(words), "leakage", choice.leakage, [choice.setting])
 
 
-def _beyond(one: Choice) -> Finding:
-    near = one.nearest
+def _beyond(choice: Choice) -> Finding:
+    near = choice.nearest
     assert near is not None
     words = (
-        f"at a cost of at most {one.max_cost:g} points, no defense clearly hides {GOAL_WORDS[one.goal]} on "
-        f"{task_name(one.task)}: the cheapest that does, {near.name}, costs {_cost(near, near.cost.value)}."
+        f"at a cost of at most {choice.max_cost:g} points, no defense clearly hides {GOAL_WORDS[choice.goal]} on "
+        f"{task_name(choice.task)}: the cheapest that does, {near.name}, costs {_cost(near, near.cost.value)}."
     )
     return Finding.of("headlines", as_sentence(words), "cost", near.cost, [near])
 
@@ -79,11 +79,11 @@ def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary
     """The cheapest setting that leaks at most half, of a defense made for the goal, by goal and task."""
     least: dict[tuple[Goal, str], Summary] = {}
     for curve in curves(table):
-        one, where = curve.cost_of_halving(), (curve.goal, curve.task)
-        if one.setting is None or not one.setting.is_made_for_goal:
+        summary, where = curve.cost_of_halving(), (curve.goal, curve.task)
+        if summary.setting is None or not summary.setting.is_made_for_goal:
             continue
-        if where not in least or one.value.value < least[where].value.value:
-            least[where] = one
+        if where not in least or summary.value.value < least[where].value.value:
+            least[where] = summary
     return least
 
 

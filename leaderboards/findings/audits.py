@@ -39,7 +39,7 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
             own = {} if setting.undefended else _audits(setting)
             claim = setting.first.claim
             if own and claim is not None and claim.epsilon_of_members is not None:
-                attack = max(own, key=lambda one: _most(open_, one, claim))
+                attack = max(own, key=lambda name: _most(open_, name, claim))
                 yield from _finding(
                     setting, attack, own[attack], claim, _most(open_, attack, claim)
                 )

@@ -117,16 +117,16 @@ def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
         if rule not in TITLES:
             raise LeakboardError(f"rule: unknown '{rule}'. {did_you_mean(rule, TITLES)}")
     return [
-        one
-        for one in found
-        if (not rules or one.rule in rules)
-        and all(getattr(one, name) in values for name, values in filters.items())
+        finding
+        for finding in found
+        if (not rules or finding.rule in rules)
+        and all(getattr(finding, name) in values for name, values in filters.items())
     ]
 
 
 def bullets(found: Iterable[Finding]) -> str:
     """A list in Markdown."""
-    return "".join(f"- {one.sentence}\n" for one in found)
+    return "".join(f"- {finding.sentence}\n" for finding in found)
 
 
 def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
@@ -134,7 +134,7 @@ def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
         return front(table, found)
     if words == ALL:
         parts = [f"{CONDITIONS}\n"]
-        for rule, own in groupby(found, key=lambda one: one.rule):
+        for rule, own in groupby(found, key=lambda finding: finding.rule):
             parts.append(f"**{TITLES[rule]}** (`{rule}`)\n\n{bullets(own)}")
         return "\n".join(parts)
     return bullets(chosen(found, words.split()))
@@ -161,7 +161,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             cost = f"{format_points(half.value.value)} {half.setting.setting.unit} ({half.setting.name})"
         rows.append((GOAL_WORDS[goal], task_name(task), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
-    first = {one.rule: one for one in reversed(found)}
+    first = {finding.rule: finding for finding in reversed(found)}
     shown = [first[rule] for rule in ("headlines", "elsewhere", "text") if rule in first]
     return f"{markdown(head, rows)}\n\n{bullets(shown[:MOST])}"
 
@@ -180,9 +180,9 @@ def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
     if wanted == [ALL]:
         return _tally(verdicts)
     rows = [
-        one.words()
-        for one in verdicts
-        if {one.claim.paper, one.claim.group, one.claim.id} & {*wanted}
+        verdict.words()
+        for verdict in verdicts
+        if {verdict.claim.paper, verdict.claim.group, verdict.claim.id} & {*wanted}
     ]
     return markdown(("claim", "where", "ours", "verdict", "excluded"), rows) + "\n"
 
@@ -191,8 +191,8 @@ def _tally(verdicts: Sequence[ClaimVerdict]) -> str:
     """The number of claims of each paper by verdict."""
     words = ("replicated", "contradicted", "undecided", "not measured")
     rows = []
-    for paper in dict.fromkeys(one.claim.paper for one in verdicts):
-        own: list[str] = [one.answer for one in verdicts if one.claim.paper == paper]
+    for paper in dict.fromkeys(verdict.claim.paper for verdict in verdicts):
+        own: list[str] = [verdict.answer for verdict in verdicts if verdict.claim.paper == paper]
         rows.append((paper, *(f"{own.count(word)}" for word in words)))
     return markdown(("paper", *words), rows) + "\n"
 
@@ -208,12 +208,12 @@ def papers(words: str, found: RecordSet) -> str:
         names = [f'{paper} "{artefact}"' for paper, artefact in artefacts()]
         raise LeakboardError(f"papers: unknown '{words}'. {did_you_mean(words, names)}")
     parts = []
-    for one in paper_tables(found.table, found.by_folder, [(wanted[0], wanted[1])]):
-        frame = one.frame()
+    for table in paper_tables(found.table, found.by_folder, [(wanted[0], wanted[1])]):
+        frame = table.frame()
         rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
-        notes = "".join(f"\n- {note}" for note in one.notes)
+        notes = "".join(f"\n- {note}" for note in table.notes)
         parts.append(
-            f"**{one.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
+            f"**{table.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
             + "\n"
         )
     return "\n".join(parts)

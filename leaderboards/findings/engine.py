@@ -54,6 +54,7 @@ class Contrast:
         same: sentence for all tasks on which every interval is within ±`margin`.
         differ: names in which the rows may also differ: parameters, `cut` or `precision`.
         reader: selection of attacks.
+        versus: compares the attacks of `reader`, on rows `a`, with these on the same transcripts; `b` is then not read.
         at: parameters of {at}; empty for the knob of `a`.
     """
 
@@ -68,6 +69,7 @@ class Contrast:
     margin: float = 0.0
     differ: tuple[str, ...] = ()
     reader: Reader = ALL
+    versus: Reader | None = None
     at: tuple[str, ...] = ()
 
     def differences(self, tables: Tables) -> list[Difference]:
@@ -76,41 +78,13 @@ class Contrast:
             rows = [row for row in rows if row.goal == self.goal]
         elif self.metric == "utility":
             rows = one_per_setting(rows)
-        found = pairs(rows, self.a, self.b, place_but(self.differ, self.a, self.b))
-        return holm([compare(a, b, self.metric) for a, b in found])
-
-    def evaluate(self, tables: Tables) -> Iterator[Finding]:
-        yield from _spoken(self, self.differences(tables))
-
-
-@dataclass(frozen=True)
-class AttackContrast:
-    """Comparison of the success of attacks `a` and `b` on the same transcripts; sentences as in `Contrast`."""
-
-    name: str
-    rows: Rows
-    goal: Goal
-    a: Reader
-    b: Reader
-    more: str = ""
-    less: str = ""
-    same: str = ""
-    margin: float = 0.0
-    metric: Metric = "success"
-    at: tuple[str, ...] = ()
-
-    def differences(self, tables: Tables) -> list[Difference]:
-        others = {
-            (id(row.setting), row.attribute): row
-            for row in tables.under(self.b)
-            if row.goal == self.goal
-        }
-        found = []
-        for row in tables.under(self.a):
-            other = others.get((id(row.setting), row.attribute))
-            if row.goal == self.goal and self.rows(row) and other and other.metric == row.metric:
-                found.append(compare(row, other, "success"))
-        return holm(found)
+        if self.versus is None:
+            compared = pairs(rows, self.a, self.b, place_but(self.differ, self.a, self.b))
+        else:
+            others = {_aim(row): row for row in tables.under(self.versus)}
+            same = [(row, others.get(_aim(row))) for row in filter(self.a, rows)]
+            compared = [(a, b) for a, b in same if b and a.metric == b.metric]
+        return holm([compare(a, b, self.metric) for a, b in compared])
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:
         yield from _spoken(self, self.differences(tables))
@@ -168,43 +142,49 @@ class Level:
         )
 
 
-def _spoken(
-    rule: Contrast | AttackContrast, differences: Sequence[Difference]
-) -> Iterator[Finding]:
+def _aim(row: Result) -> tuple[int, Goal, str]:
+    return id(row.setting), row.goal, row.attribute
+
+
+def _spoken(rule: Contrast, differences: Sequence[Difference]) -> Iterator[Finding]:
     """For each task and model, a sentence for each clear direction; and one for all tasks without a difference.
 
     Differences below the margin are ignored.
     """
     tasks: dict[tuple[str, str], list[Difference]] = {}
-    for one in differences:
-        if not one.mean.is_missing:
-            tasks.setdefault((one.a.setting.task, one.a.setting.model), []).append(one)
+    for difference in differences:
+        if not difference.mean.is_missing:
+            tasks.setdefault((difference.a.setting.task, difference.a.setting.model), []).append(
+                difference
+            )
     alike = []
     for of_task in tasks.values():
-        if rule.margin and all(_is_within(one, rule.margin) for one in of_task):
+        if rule.margin and all(_is_within(difference, rule.margin) for difference in of_task):
             alike += of_task
             continue
         for verdict, words in (("more", rule.more), ("less", rule.less)):
             clear = [
-                one
-                for one in of_task
-                if one.verdict == verdict and abs(one.mean.value) >= rule.margin
+                difference
+                for difference in of_task
+                if difference.verdict == verdict and abs(difference.mean.value) >= rule.margin
             ]
             if clear and words:
-                first = min(clear, key=lambda one: (one.p, -abs(one.mean.value)))
+                first = min(
+                    clear, key=lambda difference: (difference.p, -abs(difference.mean.value))
+                )
                 yield _finding(rule, words, [first, *clear], len(clear), len(of_task))
     if alike and rule.same:
-        widest = max(alike, key=lambda one: abs(one.mean.value))
+        widest = max(alike, key=lambda difference: abs(difference.mean.value))
         yield _finding(rule, rule.same, [widest, *alike], len(alike), len(alike))
 
 
-def _is_within(one: Difference, margin: float) -> bool:
-    low, high = one.mean.low, one.mean.high
+def _is_within(difference: Difference, margin: float) -> bool:
+    low, high = difference.mean.low, difference.mean.high
     return not isnan(low) and -margin < low and high < margin
 
 
 def _finding(
-    rule: Contrast | AttackContrast, words: str, differences: Sequence[Difference], n: int, of: int
+    rule: Contrast, words: str, differences: Sequence[Difference], n: int, of: int
 ) -> Finding:
     """The sentence, with the numbers of the first difference and the evidence of all."""
     first = differences[0]
@@ -221,7 +201,7 @@ def _finding(
         d=show(abs(value)),
         ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
         goal=GOAL_WORDS[a.goal],
-        task=listing(_task(one.a) for one in differences),
+        task=listing(_task(difference.a) for difference in differences),
         attack=f"`{a.attack}`",
         other=f"`{b.attack}`",
         n=n,
@@ -229,7 +209,7 @@ def _finding(
         settings=count(of, "setting"),
         margin=f"{100 * rule.margin:g} points",
     )
-    rows = [row for one in differences for row in (one.a, one.b)]
+    rows = [row for difference in differences for row in (difference.a, difference.b)]
     return Finding.of(rule.name, as_sentence(sentence), rule.metric, first.mean, rows)
 
 

@@ -44,8 +44,8 @@ def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict
 def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> str:
     """The claims that are open, each with the cheapest of its pairs that have most seeds."""
     by_claim: dict[str, list[Comparison]] = {}
-    for one in found:
-        by_claim.setdefault(one.subject, []).append(one)
+    for pair in found:
+        by_claim.setdefault(pair.subject, []).append(pair)
     rows = []
     for verdict in verdicts:
         pairs = by_claim.get(verdict.claim.id, [])
@@ -54,7 +54,7 @@ def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> st
         if not pairs:
             rows.append([verdict.claim.id, verdict.answer, *["–"] * 8])
             continue
-        best = min(pairs, key=lambda one: (-one.seeds, one.seconds))
+        best = min(pairs, key=lambda pair: (-pair.seeds, pair.seconds))
         best = replace(best, spread=_pooled(pairs))
         needed = best.seeds_needed()
         more = max((needed or 0) - best.seeds, 0)
@@ -72,7 +72,7 @@ def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> st
                 "–" if needed is None else f"{best.hours(needed, best.seeds):.1f}",
             ]
         )
-    answers: list[str] = [one.answer for one in verdicts]
+    answers: list[str] = [verdict.answer for verdict in verdicts]
     counts = ", ".join(f"{answers.count(word)} {word}" for word in ANSWERED)
     head = (
         *("claim", "verdict", "pairs", "matters", "sd", "seeds", "excluded"),
@@ -87,19 +87,19 @@ def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> st
 
 def _pooled(pairs: Sequence[Comparison]) -> float:
     """Standard deviation over the seeds of all pairs."""
-    freedom = sum(one.seeds - 1 for one in pairs)
-    return sqrt(sum((one.seeds - 1) * one.spread**2 for one in pairs) / freedom)
+    freedom = sum(pair.seeds - 1 for pair in pairs)
+    return sqrt(sum((pair.seeds - 1) * pair.spread**2 for pair in pairs) / freedom)
 
 
 def _by_task(found: Iterable[Comparison]) -> str:
-    def place(one: Comparison) -> tuple[str, str, str]:
-        return one.kind, one.subject, one.task
+    def place(comparison: Comparison) -> tuple[str, str, str]:
+        return comparison.kind, comparison.subject, comparison.task
 
     rows = []
     for (kind, subject, task), group in groupby(sorted(found, key=place), key=place):
         own = list(group)
-        needed = [one.seeds_needed() or inf for one in own]
-        strong = sum(one.power(one.seeds) >= ENOUGH for one in own)
+        needed = [comparison.seeds_needed() or inf for comparison in own]
+        strong = sum(comparison.power(comparison.seeds) >= ENOUGH for comparison in own)
         half = median(needed)
         rows.append(
             (
@@ -107,8 +107,8 @@ def _by_task(found: Iterable[Comparison]) -> str:
                 task,
                 own[0].least,
                 str(len(own)),
-                format_number(median(one.spread for one in own)),
-                format_number(median(one.excluded(one.seeds) for one in own)),
+                format_number(median(comparison.spread for comparison in own)),
+                format_number(median(comparison.excluded(comparison.seeds) for comparison in own)),
                 f"{strong} of {len(own)}",
                 "> 1000" if half == inf else f"{half:.0f}",
             )
@@ -132,22 +132,26 @@ def records_table(words: str, records: RecordSet) -> str:
 
 def _tuning(records: RecordSet) -> str:
     """The settings of each folder with a tuned one, by their number of trials."""
-    every = [one for group in records.table.groups for one in group.settings]
+    every = [setting for group in records.table.groups for setting in group.settings]
     settings: dict[int, Setting] = {}
     rows, by_judgement = [], 0
     for folder, keys in records.by_folder.items():
-        found = [one for one in every if one.defense != "untuned" and not keys.isdisjoint(one.keys)]
+        found = [
+            setting
+            for setting in every
+            if setting.defense != "untuned" and not keys.isdisjoint(setting.keys)
+        ]
         if folder.endswith(TRIALS) or not found:
             continue
-        settings |= {id(one): one for one in found}
-        if not any(one.trials for one in found):
+        settings |= {id(setting): setting for setting in found}
+        if not any(setting.trials for setting in found):
             by_judgement += 1
             continue
-        for trials in sorted({one.trials for one in found}):
-            own = [one for one in found if one.trials == trials]
-            names = ", ".join(dict.fromkeys(display_name(one.defense) for one in own))
+        for trials in sorted({setting.trials for setting in found}):
+            own = [setting for setting in found if setting.trials == trials]
+            names = ", ".join(dict.fromkeys(display_name(setting.defense) for setting in own))
             rows.append((folder, str(trials), str(len(own)), names))
-    tuned = sum(one.trials > 0 for one in settings.values())
+    tuned = sum(setting.trials > 0 for setting in settings.values())
     return (
         f"{tuned} of {len(settings)} settings were tuned, in the folders below. In {by_judgement} more, none was.\n\n"
         f"{markdown(('folder', 'trials', 'settings', 'defenses'), rows)}\n"
@@ -160,8 +164,8 @@ def _hours(records: RecordSet) -> str:
     rows, spent = [], 0.0
     for folder, keys in records.by_folder.items():
         own = [by_key[key] for key in sorted(keys) if key in by_key]
-        seconds = sum(one.cost.total_seconds for one in own if one.cost is not None)
-        seeds = len({one.cell.seed for one in own})
+        seconds = sum(record.cost.total_seconds for record in own if record.cost is not None)
+        seeds = len({record.cell.seed for record in own})
         rows.append((folder, str(len(own)), str(seeds), f"{seconds / 3600:.1f}"))
         spent += seconds
     head = ("folder", "cells", "seeds", "hours of one process")

@@ -99,7 +99,7 @@ class Comparison:
     @property
     def seconds(self) -> float:
         """Seconds of one more seed of both settings, from the records."""
-        return sum(_seconds(one) for one in self.settings)
+        return sum(_seconds(setting) for setting in self.settings)
 
     def hours(self, seeds: int, have: int) -> float:
         """Hours on two cores from `have` to `seeds` seeds, with one process on each core."""
@@ -161,9 +161,9 @@ def comparisons(
     wanted = None if cells is None else {_without_seed(cell) for cell in cells}
     found = [*_claims(table, claims), *_costs(table), *_leakages(table)]
     return [
-        one
-        for one in found
-        if wanted is None or all(_without_seed(s.first.cell) in wanted for s in one.settings)
+        comparison
+        for comparison in found
+        if wanted is None or all(_without_seed(s.first.cell) in wanted for s in comparison.settings)
     ]
 
 
@@ -176,22 +176,22 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
         matters = claim.margin or claim.least
         if matters is None:
             continue
-        known = [one for one in differences_of(claim, tables) if one.seeds > 1]
-        for one in known:
+        known = [difference for difference in differences_of(claim, tables) if difference.seeds > 1]
+        for difference in known:
             units = {"utility": " points", "exposure": " bits"}
             yield Comparison(
                 kind="claim",
                 subject=claim.id,
-                name=f"{claim.id}: {one.a.name} and {one.b.name}, {one.a.setting.task}",
+                name=f"{claim.id}: {difference.a.name} and {difference.b.name}, {difference.a.setting.task}",
                 unit=units.get(claim.metric, ""),
-                gap=one.mean,
-                spread=_spread(one),
-                seeds=one.seeds,
+                gap=difference.mean,
+                spread=_spread(difference),
+                seeds=difference.seeds,
                 matters=matters,
-                settings=(one.a.setting, one.b.setting),
+                settings=(difference.a.setting, difference.b.setting),
                 is_equality=claim.margin is not None,
                 tests=len(known),
-                example_share=_example_share(one.a.setting, one.b.setting)
+                example_share=_example_share(difference.a.setting, difference.b.setting)
                 if claim.metric == "utility"
                 else nan,
             )
@@ -252,14 +252,16 @@ def describe_power(found: Sequence[Comparison], seeds: int) -> list[str]:
     """A sentence for each kind of comparison of which so many seeds cannot decide most, with what would."""
     sentences = []
     for kind, thing in KINDS.items():
-        own = [one for one in found if one.kind == kind]
-        weak = [one for one in own if one.power(seeds) < ENOUGH]
+        own = [comparison for comparison in found if comparison.kind == kind]
+        weak = [comparison for comparison in own if comparison.power(seeds) < ENOUGH]
         if not weak:
             continue
-        needed = [one.seeds_needed() or MOST_SEEDS for one in weak]
+        needed = [comparison.seeds_needed() or MOST_SEEDS for comparison in weak]
         words = f"power: {seeds} seeds are too few for {len(weak)} of {len(own)} {thing} (power below {ENOUGH})"
         words += f"; half of these need {median(needed):.0f} seeds or fewer"
-        shares = [one.example_share for one in weak if not isnan(one.example_share)]
+        shares = [
+            comparison.example_share for comparison in weak if not isnan(comparison.example_share)
+        ]
         if shares and (share := median(shares)) > 0.1:
             words += (
                 f", and {min(share, 1):.0%} of their variance comes from too few evaluated examples"
@@ -275,9 +277,14 @@ KINDS = {
 }
 
 
-def _spread(one: Difference) -> float:
+def _spread(difference: Difference) -> float:
     """Standard deviation over seeds, from the interval of the mean."""
-    return (one.mean.high - one.mean.low) / 2 / t_quantile(one.seeds - 1) * sqrt(one.seeds)
+    return (
+        (difference.mean.high - difference.mean.low)
+        / 2
+        / t_quantile(difference.seeds - 1)
+        * sqrt(difference.seeds)
+    )
 
 
 def _deviation(values: Collection[float]) -> float:
@@ -295,7 +302,7 @@ def _example_share(a: Setting, b: Setting) -> float:
 
 
 def _seconds(setting: Setting) -> float:
-    spent = [one.cost.total_seconds for one in setting.records.values() if one.cost]
+    spent = [record.cost.total_seconds for record in setting.records.values() if record.cost]
     return fmean(spent) if spent else nan
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.answers import halving, headlines, idle
 from leakboard.leaderboards.findings.audits import audits
@@ -11,7 +13,6 @@ from leakboard.leaderboards.findings.engine import (
     LEAKS_MORE,
     LESS_USEFUL,
     MORE_USEFUL,
-    AttackContrast,
     Contrast,
     Level,
 )
@@ -46,8 +47,13 @@ def _jft(**params: object) -> Rows:
     return Rows("jft", params)
 
 
+def _attacks(name: str, rows: Rows, goal: Goal, a: Reader, b: Reader, **words: Any) -> Contrast:
+    """Comparison of the success of attacks `a` and `b` on the same transcripts."""
+    return Contrast(name, "success", rows, rows, goal, reader=a, versus=b, **words)
+
+
 # fmt: off
-RULES: tuple[Contrast | AttackContrast | Level, ...] = (
+RULES: tuple[Contrast | Level, ...] = (
     Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False, task=("sst2", "qnli", "mrpc")), LABELS,
         "P³EFT with one server does not hide labels on {tasks}: {attack} recovers all of them ({metric} {success}).",
         least=0.95),
@@ -64,7 +70,7 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         "Noise at the input does not hide the text of a language model: {attack} reads all of it on {tasks} "
         "({settings}).", least=0.95),
     # What the authors' own attacks miss
-    AttackContrast("authors", Rows(("p3eft", "dc"), undefended=False), LABELS, Reader(), BY_AUTHORS,
+    _attacks("authors", Rows(("p3eft", "dc"), undefended=False), LABELS, Reader(), BY_AUTHORS,
         more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
         "(AUC of labels)."),
     Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
@@ -148,14 +154,14 @@ RULES: tuple[Contrast | AttackContrast | Level, ...] = (
         SECRETS, differ=FIRST_PHASE,
         less="Light noise in JFT hides secrets that its detector misses on {task}: {x} leak, not {y}."),
     # What attackers may know
-    AttackContrast("knowledge", Rows(("sap", "rapt"), {"eta": ANY_VALUE}), INPUTS, Reader(("eia-map",)),
+    _attacks("knowledge", Rows(("sap", "rapt"), {"eta": ANY_VALUE}), INPUTS, Reader(("eia-map",)),
         Reader(("eia-nn",)), more="Public text helps an attacker: {attack} " + ATTACKER),
-    AttackContrast("knowledge", SAP, INPUTS, Reader(("eia-map",), params={"auxiliary": "reviews"}),
+    _attacks("knowledge", SAP, INPUTS, Reader(("eia-map",), params={"auxiliary": "reviews"}),
         Reader(("eia-nn",)), less="Public text of another kind misleads an attacker: {attack} " + ATTACKER),
-    AttackContrast("knowledge", Rows(INPUT_NOISE, undefended=False), INPUTS, Reader(("eia-bayes",)),
+    _attacks("knowledge", Rows(INPUT_NOISE, undefended=False), INPUTS, Reader(("eia-bayes",)),
         Reader(("eia-nn",)), more="Word frequencies help an attacker: {attack} " + ATTACKER,
         less="Word frequencies mislead an attacker: {attack} " + ATTACKER, margin=0.02),
-    AttackContrast("knowledge", Rows("sap"), INPUTS, Reader(("bidirectional",)), Reader(("eia-nn",)),
+    _attacks("knowledge", Rows("sap"), INPUTS, Reader(("bidirectional",)), Reader(("eia-nn",)),
         more="Gradients of the head help an attacker: {attack} " + ATTACKER),
     Contrast("precision", LEAKAGE, Rows(("none", "p3eft", "sap"), train={"precision": "bf16"}),
         Rows(("none", "p3eft", "sap"), train={"precision": "float32"}), differ=("precision",), margin=FIVE,
@@ -201,6 +207,6 @@ def findings(table: ResultsTable) -> list[Finding]:
     table = table.reproduced
     tables = Tables(table)
     found = [*headlines(table), *halving(table), *audits(table), *idle(table)]
-    found += [one for rule in RULES for one in rule.evaluate(tables)]
+    found += [finding for rule in RULES for finding in rule.evaluate(tables)]
     order = list(TITLES)
-    return sorted(found, key=lambda one: order.index(one.rule))
+    return sorted(found, key=lambda finding: order.index(finding.rule))

@@ -83,29 +83,35 @@ class Changes:
 
     def clearly(self) -> Changes:
         """The changes without numbers whose difference is not clear."""
-        kept = tuple(one for one in self.found if one.kind != "changed" or one.clear)
+        kept = tuple(change for change in self.found if change.kind != "changed" or change.clear)
         return replace(self, found=kept)
 
     def frame(self) -> pd.DataFrame:
         """One row per change; an interval has three columns, such as `old`, `old_low`, `old_high`."""
         rows = []
-        for one in self.found:
+        for change in self.found:
             row: dict[str, Any] = {
-                name: getattr(one, name)
+                name: getattr(change, name)
                 for name in ("kind", "task", "model", "cut", "setting", "what", "metric")
             }
             for name in ("old", "new", "difference"):
-                row |= (getattr(one, name) or MISSING).columns(name)
-            row |= {"clear": one.clear, "why": "; ".join(one.why), "keys": ",".join(one.keys)}
+                row |= (getattr(change, name) or MISSING).columns(name)
+            row |= {
+                "clear": change.clear,
+                "why": "; ".join(change.why),
+                "keys": ",".join(change.keys),
+            }
             rows.append(row)
         return pd.DataFrame(rows)
 
     @property
     def summary(self) -> str:
         """Summary in one sentence."""
-        counts = {kind: sum(one.kind == kind for one in self.found) for kind in ("new", "gone")}
-        changed = [one for one in self.found if one.kind == "changed"]
-        clear = sum(one.clear for one in changed)
+        counts = {
+            kind: sum(change.kind == kind for change in self.found) for kind in ("new", "gone")
+        }
+        changed = [change for change in self.found if change.kind == "changed"]
+        clear = sum(change.clear for change in changed)
         return (
             f"{self.old} → {self.new}: {counts['new']} settings are new and {counts['gone']} gone; {len(changed)} "
             f"numbers changed, {clear} of them clearly; {self.same} settings are unchanged"
@@ -135,13 +141,13 @@ class _Side:
         self.settings: dict[Where, Setting] = {}
         self.quantities: dict[Where, dict[str, _Quantity]] = {}
         for group in table.groups:
-            for one in group.settings:
-                where = _where(one)
-                self.settings[where] = one
+            for setting in group.settings:
+                where = _where(setting)
+                self.settings[where] = setting
                 own = self.quantities.setdefault(where, {})
-                if not one.utility.is_missing:
-                    metric = one.first.utility_metric
-                    own["utility"] = _Quantity(one.utility, one.utility_by_seed, metric)
+                if not setting.utility.is_missing:
+                    metric = setting.first.utility_metric
+                    own["utility"] = _Quantity(setting.utility, setting.utility_by_seed, metric)
         for row in table:
             own, word = self.quantities[_where(row.setting)], _word(row)
             attacks = f"{row.attack} version {row.attack_version}"
@@ -162,7 +168,7 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
     rest = [where for where in before.settings if where not in pairs]
     for where, mine in after.settings.items():
         if where not in pairs:
-            others = {one: before.settings[one].first.cell for one in rest}
+            others = {place: before.settings[place].first.cell for place in rest}
             near = closest_cell(mine.first.cell, others)
             if near is not None:
                 pairs[where] = near
@@ -181,8 +187,16 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
     return Changes(titles[0], titles[1], tuple(found), same)
 
 
-def _where(one: Setting) -> Where:
-    return one.task, one.model, one.cut, one.defense, one.params, one.setup, one.group
+def _where(setting: Setting) -> Where:
+    return (
+        setting.task,
+        setting.model,
+        setting.cut,
+        setting.defense,
+        setting.params,
+        setting.setup,
+        setting.group,
+    )
 
 
 def _word(row: Result) -> str:
@@ -199,7 +213,7 @@ def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Ch
         gap = _difference(was, now) if was and now else None
         if gap == UNCHANGED:
             continue
-        attacks = [one.attacks if one else "none" for one in (was, now)]
+        attacks = [quantity.attacks if quantity else "none" for quantity in (was, now)]
         of_attack = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
         shown = now or was
         assert shown is not None
@@ -225,7 +239,7 @@ def _difference(old: _Quantity, new: _Quantity) -> Interval | None:
     if not old.by_seed or old.by_seed.keys() != new.by_seed.keys():
         return unpaired
     gaps = [new.by_seed[seed] - old.by_seed[seed] for seed in sorted(old.by_seed)]
-    if all(abs(one) < SMALLEST for one in gaps):
+    if all(abs(gap) < SMALLEST for gap in gaps):
         return UNCHANGED
     return mean_interval(gaps, unpaired)
 
@@ -234,10 +248,14 @@ def _half(of: Interval) -> float:
     return nan if isnan(of.low) else (of.high - of.low) / 2
 
 
-def _of_setting(kind: Kind, one: Setting) -> Change:
-    label = one.defense if one.label == one.defense else f"{one.defense}, {one.label}"
-    about = (kind, one.task, one.model, one.cut, label)
-    return Change(*about, "setting", "", None, None, None, (), one.keys)
+def _of_setting(kind: Kind, setting: Setting) -> Change:
+    label = (
+        setting.defense
+        if setting.label == setting.defense
+        else f"{setting.defense}, {setting.label}"
+    )
+    about = (kind, setting.task, setting.model, setting.cut, label)
+    return Change(*about, "setting", "", None, None, None, (), setting.keys)
 
 
 def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
@@ -249,7 +267,7 @@ def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
 def _same_place(cell: Cell, other: Cell) -> bool:
     """Whether task, model, cut, defense and all common parameters are equal."""
     mine, theirs = cell.defense.params, other.defense.params
-    places = [(one.task, one.model, one.cut, one.defense.name) for one in (cell, other)]
+    places = [(each.task, each.model, each.cut, each.defense.name) for each in (cell, other)]
     shared = mine.keys() & theirs.keys()
     return places[0] == places[1] and all(mine[name] == theirs[name] for name in shared)
 

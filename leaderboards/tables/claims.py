@@ -203,25 +203,25 @@ class ClaimVerdict:
     @property
     def size_is_excluded(self) -> bool:
         """Whether the printed difference is outside of the interval of the reported pair."""
-        size, one = self.claim.size, self.speaking
-        return size is not None and one is not None and one.excludes(size)
+        size, gap = self.claim.size, self.speaking
+        return size is not None and gap is not None and gap.excludes(size)
 
     @property
     def is_much_smaller(self) -> bool:
         """Whether the claim is replicated in direction, but the interval is below half of the printed size."""
-        size, one = self.claim.size, self.speaking
-        if self.answer != "replicated" or size is None or one is None or self.claim.margin:
+        size, gap = self.claim.size, self.speaking
+        if self.answer != "replicated" or size is None or gap is None or self.claim.margin:
             return False
-        return max(abs(one.mean.low), abs(one.mean.high)) < abs(size) / 2
+        return max(abs(gap.mean.low), abs(gap.mean.high)) < abs(size) / 2
 
     @property
     def is_negligible(self) -> bool:
         """Whether the claim is contradicted because all pairs exclude a difference that matters."""
-        one = self.speaking
+        gap = self.speaking
         return (
             self.answer == "contradicted"
-            and one is not None
-            and _answer(self.claim, one) != "contradicted"
+            and gap is not None
+            and _answer(self.claim, gap) != "contradicted"
         )
 
     def words(self) -> tuple[str, str, str, str, str]:
@@ -230,13 +230,13 @@ class ClaimVerdict:
 
     def _ours(self) -> str:
         """'0.5 [-0.9, 1.9] points, 10 seeds; printed 2.5'."""
-        one = self.speaking
-        if one is None:
+        gap = self.speaking
+        if gap is None:
             return self.reason
         pairs = f", {count(len(self.differences), 'pair')}" if len(self.differences) > 1 else ""
         size = "" if self.claim.size is None else f"; printed {self._number(self.claim.size)}"
-        mean = format_interval(one.mean, self._digits)
-        return f"{mean}{self._unit}, {count(one.seeds, 'seed')}{pairs}{size}"
+        mean = format_interval(gap.mean, self._digits)
+        return f"{mean}{self._unit}, {count(gap.seeds, 'seed')}{pairs}{size}"
 
     def _verdict(self) -> str:
         words: str = (
@@ -247,10 +247,10 @@ class ClaimVerdict:
         return words if self.whole == self.answer else f"{words}; with its other parts {self.whole}"
 
     def _excluded(self) -> str:
-        one, claim = self.speaking, self.claim
-        if self.answer != "undecided" or one is None:
+        gap, claim = self.speaking, self.claim
+        if self.answer != "undecided" or gap is None:
             return "–"
-        low, high = self._number(one.mean.low), self._number(one.mean.high)
+        low, high = self._number(gap.mean.low), self._number(gap.mean.high)
         if claim.margin is not None:
             return f"below {low}, above {high}"
         if claim.size is not None and self.size_is_excluded:
@@ -274,10 +274,11 @@ def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[
     tables = Tables(table)
     found = [_evaluate(claim, tables) for claim in claims]
     groups: dict[str, list[Answer]] = {}
-    for one in found:
-        groups.setdefault(one.claim.group or one.claim.id, []).append(one.answer)
+    for judged in found:
+        groups.setdefault(judged.claim.group or judged.claim.id, []).append(judged.answer)
     return [
-        replace(one, whole=joint_answer(groups[one.claim.group or one.claim.id])) for one in found
+        replace(judged, whole=joint_answer(groups[judged.claim.group or judged.claim.id]))
+        for judged in found
     ]
 
 
@@ -294,47 +295,47 @@ def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
     Contradicted if one is clear in the other direction, or if all exclude an effect that matters; replicated if one is
     clear and none contradicts.
     """
-    answers = {_answer(claim, one) for one in differences}
+    answers = {_answer(claim, gap) for gap in differences}
     if not answers:
         return "not measured"
-    if "contradicted" in answers or all(_is_negligible(claim, one) for one in differences):
+    if "contradicted" in answers or all(_is_negligible(claim, gap) for gap in differences):
         return "contradicted"
     return "replicated" if "replicated" in answers else "undecided"
 
 
-def _is_negligible(claim: PrintedClaim, one: Difference) -> bool:
+def _is_negligible(claim: PrintedClaim, gap: Difference) -> bool:
     """Whether the interval excludes each difference that matters in the direction of the claim.
 
     Where attacks are compared, one must work on one of the two settings: two that read nothing differ in nothing.
     """
-    if claim.margin is not None or claim.least is None or isnan(one.mean.low):
+    if claim.margin is not None or claim.least is None or isnan(gap.mean.low):
         return False
-    if claim.goal is not None and not any(row.advantage.low > NEEDED for row in (one.a, one.b)):
+    if claim.goal is not None and not any(row.advantage.low > NEEDED for row in (gap.a, gap.b)):
         return False
-    return one.mean.high < claim.least if claim.expect == "more" else one.mean.low > -claim.least
+    return gap.mean.high < claim.least if claim.expect == "more" else gap.mean.low > -claim.least
 
 
-def _answer(claim: PrintedClaim, one: Difference) -> Answer:
-    low, high = one.mean.low, one.mean.high
+def _answer(claim: PrintedClaim, gap: Difference) -> Answer:
+    low, high = gap.mean.low, gap.mean.high
     if claim.margin is not None:
         if isnan(low):
             return "undecided"
         if -claim.margin <= low and high <= claim.margin:
             return "replicated"
         beyond = low > claim.margin or high < -claim.margin
-        return "contradicted" if beyond and one.is_clear else "undecided"
-    if one.verdict == "undecided":
+        return "contradicted" if beyond and gap.is_clear else "undecided"
+    if gap.verdict == "undecided":
         return "undecided"
-    return "replicated" if one.verdict == claim.expect else "contradicted"
+    return "replicated" if gap.verdict == claim.expect else "contradicted"
 
 
 def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
     compared = differences_of(claim, tables)
-    known = tuple(one for one in compared if not one.mean.is_missing)
+    known = tuple(gap for gap in compared if not gap.mean.is_missing)
     answer = verdict(claim, known)
-    reason = next((one.reason for one in compared), "no pair of settings was measured")
-    deciding = [one for one in known if _answer(claim, one) == answer] or known
-    speaking = min(deciding, key=lambda one: _rank(claim, one), default=None)
+    reason = next((gap.reason for gap in compared), "no pair of settings was measured")
+    deciding = [gap for gap in known if _answer(claim, gap) == answer] or known
+    speaking = min(deciding, key=lambda gap: _rank(claim, gap), default=None)
     return ClaimVerdict(claim, answer, answer, known, speaking, "" if known else reason)
 
 
@@ -354,8 +355,8 @@ def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
     return holm([compare(a, b, metric) for a, b in found])
 
 
-def _rank(claim: PrintedClaim, one: Difference) -> tuple[float, float]:
+def _rank(claim: PrintedClaim, gap: Difference) -> tuple[float, float]:
     """Order of pairs: most seeds first, then nearest to the printed size, or most precise."""
     if claim.size is not None:
-        return -one.seeds, abs(one.mean.value - claim.size)
-    return -one.seeds, one.mean.high - one.mean.low
+        return -gap.seeds, abs(gap.mean.value - claim.size)
+    return -gap.seeds, gap.mean.high - gap.mean.low

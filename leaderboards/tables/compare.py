@@ -92,21 +92,22 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
 def holm(family: Sequence[Difference]) -> list[Difference]:
     """The differences with `is_clear` after Holm's correction for all tests of the family."""
     tested = sorted(
-        (i for i, one in enumerate(family) if not isnan(one.p)), key=lambda i: family[i].p
+        (i for i, difference in enumerate(family) if not isnan(difference.p)),
+        key=lambda i: family[i].p,
     )
     clear: set[int] = set()
     for rank, i in enumerate(tested):
         if family[i].p * (len(tested) - rank) >= LEVEL:
             break
         clear.add(i)
-    return [replace(one, is_clear=i in clear) for i, one in enumerate(family)]
+    return [replace(difference, is_clear=i in clear) for i, difference in enumerate(family)]
 
 
 def _reason(a: Result, b: Result, metric: Metric) -> str:
     if metric == "leakage":
-        for one in (a, b):
-            if not one.is_certified:
-                return f"{one.name}: {one.reason}"
+        for row in (a, b):
+            if not row.is_certified:
+                return f"{row.name}: {row.reason}"
     if metric in ("utility", "cost", "perplexity"):
         if a.setting.group != b.setting.group:
             return "they were measured on different data"
@@ -116,17 +117,17 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
                 f"{b.name} by {b.setting.trials}"
             )
     if metric == "cost":
-        for one in (a, b):
-            if not one.has_cost:
-                return f"{one.name}: {one.cost_reason}"
+        for row in (a, b):
+            if not row.has_cost:
+                return f"{row.name}: {row.cost_reason}"
     return ""
 
 
-def _by_seed(one: Result, metric: Metric) -> Mapping[int, float]:
+def _by_seed(row: Result, metric: Metric) -> Mapping[int, float]:
     if metric == "perplexity":
-        records = one.setting.records.items()
+        records = row.setting.records.items()
         return {s: r.measures[PERPLEXITY].value for s, r in records if PERPLEXITY in r.measures}
-    return one.leakage_by_seed if metric == "leakage" else one.success_by_seed
+    return row.leakage_by_seed if metric == "leakage" else row.success_by_seed
 
 
 def _unpaired(a: Result, b: Result, metric: Metric) -> Interval:
@@ -192,7 +193,7 @@ class Rows:
 
 def _admits(wanted: object, value: object) -> bool:
     if isinstance(wanted, tuple):
-        return any(_admits(one, value) for one in wanted)
+        return any(_admits(alternative, value) for alternative in wanted)
     return value is not None if wanted == ANY_VALUE else wanted == value
 
 
@@ -228,12 +229,12 @@ def pairs(
     place: Callable[[Result], Hashable],
 ) -> list[Pair]:
     """Pairs of each `a` with the `b` of the same place and training, or with all of the place if there is none."""
-    found = list(rows)
+    rows = list(rows)
     others: dict[Hashable, list[Result]] = {}
-    for row in filter(is_b, found):
+    for row in filter(is_b, rows):
         others.setdefault(place(row), []).append(row)
     made = []
-    for a in filter(is_a, found):
+    for a in filter(is_a, rows):
         near = [b for b in others.get(place(a), ()) if b.setting is not a.setting]
         alike = [b for b in near if b.setting.first.cell.train == a.setting.first.cell.train]
         made += [(a, b) for b in alike or near]
@@ -246,9 +247,9 @@ def place_but(names: Collection[str], a: Rows, b: Rows) -> Callable[[Result], Ha
     Parameters that a selection fixes, or that only one of the defenses has, are left out. With `precision` among the
     names, rows of groups that differ only in precision have the same place.
     """
-    fixed = [n for one in (a, b) for n, wanted in one.params.items() if _is_fixed(wanted)]
+    fixed = [n for rows in (a, b) for n, wanted in rows.params.items() if _is_fixed(wanted)]
     owner_is_shared = a.defense == b.defense
-    owners = [d for one in (a, b) for d in _tuple(one.defense)]
+    owners = [d for rows in (a, b) for d in _tuple(rows.defense)]
     common = set.intersection(*(set(_fields(name)) for name in owners)) - {*names, *fixed}
     cut_is_free = "cut" in names or isinstance(a.cut, int) or isinstance(b.cut, int)
 

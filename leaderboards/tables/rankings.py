@@ -109,8 +109,8 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     rows = list(table)
     same: dict[tuple[object, ...], list[Result]] = {}
     for curve in curves(rows):
-        for one in curve.results:
-            same.setdefault(one.setting.offer, []).append(one)
+        for row in curve.results:
+            same.setdefault(row.setting.offer, []).append(row)
     return [
         *_rankings(rows, rows, budget, same),
         *_rankings(joint_results(rows, BOTH), rows, budget, same, BOTH[1:]),
@@ -140,8 +140,8 @@ def _rankings(
             within=within,
             ineffective=ineffective,
             over=over,
-            unpriced=tuple(one for one in own if one.certified and not one.priced),
-            uncertified=tuple(one for one in own if not one.certified),
+            unpriced=tuple(curve for curve in own if curve.certified and not curve.priced),
+            uncertified=tuple(curve for curve in own if not curve.certified),
             baselines=_baselines(
                 row
                 for row in rows
@@ -153,7 +153,7 @@ def _rankings(
 
 def reason_without_cost(curve: Curve) -> str:
     """Reasons why no setting of a curve has a comparable cost."""
-    return "; ".join(dict.fromkeys(one.reason_without_cost for one in curve.certified))
+    return "; ".join(dict.fromkeys(row.reason_without_cost for row in curve.certified))
 
 
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
@@ -169,7 +169,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
         return table
     if attack == PAPER:
         rows: list[Result] = []
-        for defense in dict.fromkeys(one.defense for one in table):
+        for defense in dict.fromkeys(row.defense for row in table):
             if (own := style_of(defense)).measured_by:
                 rows += table.under(own.is_measured_by).select(defense=defense)
         return ResultsTable(rows, table.groups)
@@ -224,9 +224,9 @@ def _ranks(settings: Sequence[Result]) -> list[int]:
     pairs = list(combinations(range(len(settings)), 2))
     tested = holm([compare(settings[i], settings[j], "leakage") for i, j in pairs])
     ranks = [1] * len(settings)
-    for (i, j), one in zip(pairs, tested, strict=True):
-        if one.verdict != "undecided":
-            ranks[i if one.verdict == "more" else j] += 1
+    for (i, j), difference in zip(pairs, tested, strict=True):
+        if difference.verdict != "undecided":
+            ranks[i if difference.verdict == "more" else j] += 1
     return ranks
 
 

@@ -238,10 +238,12 @@ class ResultsTable(Sequence[Result]):
     @property
     def reproduced(self) -> ResultsTable:
         """The table without submitted settings that were not reproduced."""
-        if all(one.is_reproduced for group in self.groups for one in group.settings):
+        if all(setting.is_reproduced for group in self.groups for setting in group.settings):
             return self
         groups = [
-            replace(group, settings=[one for one in group.settings if one.is_reproduced])
+            replace(
+                group, settings=[setting for setting in group.settings if setting.is_reproduced]
+            )
             for group in self.groups
         ]
         rows = [row for row in self._rows if row.setting.is_reproduced]
@@ -259,7 +261,7 @@ class ResultsTable(Sequence[Result]):
         return f"<ResultsTable: {len(self)} settings × goals in {len(self.groups)} groups>"
 
 
-RESULT_FIELDS = {one.name for one in fields(Result)} | {"defense"}
+RESULT_FIELDS = {column.name for column in fields(Result)} | {"defense"}
 
 
 def undefended_row(rows: Iterable[Result]) -> Result | None:
@@ -347,7 +349,7 @@ def _numbers(mine: Strongest, twin: Strongest | None) -> dict[str, Any]:
         "leakage_by_seed": share.by_seed,
         "certification": share.certification,
         "success": mine.success,
-        "success_by_seed": {seed: one.success.value for seed, one in mine.by_seed.items()},
+        "success_by_seed": {seed: reading.success.value for seed, reading in mine.by_seed.items()},
         "advantage": mine.advantage,
         "metric": leading.metric,
         "chance": mine.mean("chance"),

@@ -126,8 +126,10 @@ class Setting:
     @cached_property
     def utility(self) -> Interval:
         values = list(self.utility_by_seed.values())
-        one = next((r.utility for r in self.records.values() if r.utility is not None), None)
-        return mean_interval(values, Interval(one.value, one.low, one.high) if one else MISSING)
+        known = next((r.utility for r in self.records.values() if r.utility is not None), None)
+        return mean_interval(
+            values, Interval(known.value, known.low, known.high) if known else MISSING
+        )
 
     @cached_property
     def megabytes(self) -> float:
@@ -209,7 +211,7 @@ def groups_of(records: Iterable[Record]) -> list[Group]:
     together = group_records([record for record in records if record.cell.shadow is None])
     words = describe_groups(together)
     groups = [_group(digits, words[digits], own) for digits, own in together.items()]
-    return sorted(groups, key=lambda group: -len({one.defense for one in group.settings}))
+    return sorted(groups, key=lambda group: -len({setting.defense for setting in group.settings}))
 
 
 def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
@@ -239,17 +241,21 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
         )
         for row, label, by_seed in zip(rows, labels_of(rows), found.values(), strict=True)
     ]
-    measured = [one for one in settings if not one.utility.is_missing]
-    open_ = [one for one in measured if one.undefended and one.defense != UNTUNED]
-    plain = [one for one in open_ if one.defense == "none"] or open_
+    measured = [setting for setting in settings if not setting.utility.is_missing]
+    open_ = [setting for setting in measured if setting.undefended and setting.defense != UNTUNED]
+    plain = [setting for setting in open_ if setting.defense == "none"] or open_
     reference = max(
         plain,
-        key=lambda one: (one.is_reproduced, min(len(one.seeds), ENOUGH), one.utility.value),
+        key=lambda setting: (
+            setting.is_reproduced,
+            min(len(setting.seeds), ENOUGH),
+            setting.utility.value,
+        ),
         default=None,
     )
     untuned = max(
-        (one for one in measured if one.defense == UNTUNED),
-        key=lambda one: len(one.seeds),
+        (setting for setting in measured if setting.defense == UNTUNED),
+        key=lambda setting: len(setting.seeds),
         default=None,
     )
     return Group(settings, reference, untuned)
