@@ -81,10 +81,14 @@ class Ranking:
     also: tuple[Goal, ...] = ()
 
     @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All defenses with a comparable cost."""
+        return *self.within, *self.ineffective, *self.over
+
+    @property
     def unit(self) -> str:
         """Unit of costs on this task."""
-        ranked = (*self.within, *self.ineffective, *self.over)
-        settings = [*(entry.setting for entry in ranked), *self.baselines]
+        settings = [*(entry.setting for entry in self.entries), *self.baselines]
         return settings[0].setting.unit if settings else "points"
 
     @property

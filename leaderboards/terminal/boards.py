@@ -56,19 +56,19 @@ WORDS = ("task", "defense", "setting", "measured on")
 """Columns without numbers of the papers' tables."""
 
 
-def overview(found: Sequence[Ranking]) -> Iterator[Table | str]:
+def overview(rankings: Sequence[Ranking]) -> Iterator[Table | str]:
     """The first boards in one line each, those with a defense that helps before all others."""
-    budget, unit = found[0].budget, found[0].unit
-    ordered = sorted(found, key=lambda one: not one.within)
+    budget, unit = rankings[0].budget, rankings[0].unit
+    ordered = sorted(rankings, key=lambda ranking: not ranking.within)
     rows: list[Sequence[Cell | str] | str] = []
-    for one in ordered[:FIRST]:
-        best = one.within[0] if one.within else None
-        halving = [e for e in [*one.within, *one.ineffective, *one.over] if e.halving.setting]
+    for ranking in ordered[:FIRST]:
+        best = ranking.within[0] if ranking.within else None
+        halving = [entry for entry in ranking.entries if entry.halving.setting]
         least = min(halving, key=lambda entry: entry.halving.value.value, default=None)
         rows.append(
             [
-                one.words,
-                f"{one.task} · {one.model}",
+                ranking.words,
+                f"{ranking.task} · {ranking.model}",
                 "none" if best is None else best.setting.name,
                 "–" if best is None else leakage_cell(best.leakage),
                 "–" if best is None else format_interval(best.setting.cost, 1),
@@ -78,36 +78,35 @@ def overview(found: Sequence[Ranking]) -> Iterator[Table | str]:
             ]
         )
     yield Table(f"Best defense for at most {budget:g} {unit}", OVERVIEW, rows)
-    yield f"{len(rows)} of {count(len(found), 'board')}. One of them: --goal and --task; all: --all"
+    yield f"{len(rows)} of {count(len(rankings), 'board')}. One of them: --goal and --task; all: --all"
 
 
 def board_table(ranking: Ranking) -> Table:
     """The ranking, followed by defenses without a rank and baselines."""
-    one = ranking
-    rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in one.within]
-    if not one.within and (one.ineffective or one.over or one.unpriced):
+    rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in ranking.within]
+    if not ranking.within and (ranking.ineffective or ranking.over or ranking.unpriced):
         rows.append(
-            f"no setting that costs at most {one.budget:g} {one.unit} clearly reduces leakage"
+            f"no setting that costs at most {ranking.budget:g} {ranking.unit} clearly reduces leakage"
         )
-    if one.ineffective:
-        rows.append(f"costs at most {one.budget:g} {one.unit}, but does not clearly reduce leakage")
-        rows += [_row(entry) for entry in one.ineffective]
-    if one.over:
-        rows.append(f"costs more than {one.budget:g} {one.unit} at every measured setting")
-        rows += [_row(entry) for entry in one.over]
-    if one.baselines:
+    if ranking.ineffective:
+        rows.append(
+            f"costs at most {ranking.budget:g} {ranking.unit}, but does not clearly reduce leakage"
+        )
+        rows += [_row(entry) for entry in ranking.ineffective]
+    if ranking.over:
+        rows.append(f"costs more than {ranking.budget:g} {ranking.unit} at every measured setting")
+        rows += [_row(entry) for entry in ranking.over]
+    if ranking.baselines:
         rows.append("baselines")
-        rows += [_baseline(result) for result in one.baselines]
-    notes = _joint_lines("No rank", [(c.title, reason_without_cost(c)) for c in one.unpriced])
+        rows += [_baseline(result) for result in ranking.baselines]
+    notes = _joint_lines("No rank", [(c.title, reason_without_cost(c)) for c in ranking.unpriced])
     notes += _joint_lines(
-        "Not certified", [(c.title, c.results[0].reason) for c in one.uncertified]
+        "Not certified", [(c.title, c.results[0].reason) for c in ranking.uncertified]
     )
-    measured = next(
-        (entry.setting.setting for entry in [*one.within, *one.ineffective, *one.over]), None
-    )
+    measured = ranking.entries[0].setting.setting if ranking.entries else None
     about = f" · {measured.conditions}" if measured else ""
-    title = f"{one.words} of {one.task} · {one.model}{about} · at most {one.budget:g} {one.unit}"
-    return Table(title, in_unit(COLUMNS, one.unit), rows, notes)
+    title = f"{ranking.words} of {ranking.task} · {ranking.model}{about} · at most {ranking.budget:g} {ranking.unit}"
+    return Table(title, in_unit(COLUMNS, ranking.unit), rows, notes)
 
 
 def _joint_lines(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
@@ -124,10 +123,10 @@ def papers_tables(found: RecordSet) -> Iterator[Table]:
     if paper is None:
         return
     only = [(paper.paper, artefact) for artefact in paper.artefact]
-    for one in paper_tables(found.table, found.by_folder, only):
-        if paper.model not in (None, one.model):
+    for table in paper_tables(found.table, found.by_folder, only):
+        if paper.model not in (None, table.model):
             continue
-        rows = one.frame()
+        rows = table.frame()
         columns = [
             Column(
                 name,
@@ -138,27 +137,27 @@ def papers_tables(found: RecordSet) -> Iterator[Table]:
         ]
         about = "Both by the paper's own attacks; the models differ, so the numbers need not agree."
         cells = rows.astype(str).to_numpy().tolist()
-        yield Table(f"{one.title}, and our measurements", columns, cells, [about, *one.notes])
+        yield Table(f"{table.title}, and our measurements", columns, cells, [about, *table.notes])
 
 
 def _row(entry: Entry) -> list[Cell | str]:
-    one = entry.setting
+    row = entry.setting
     halving = entry.halving
     return [
         str(entry.rank or "–"),
-        one.name,
+        row.name,
         leakage_cell(entry.leakage),
-        format_interval(one.cost, 1),
+        format_interval(row.cost, 1),
         "never" if halving.setting is None else format_number(halving.value.value, 1),
         entry.gives_away_words or "–",
-        f"{success_words(one)}, undefended {format_number(one.twin_success.value)}, "
-        f"{count(len(one.setting.seeds), 'seed')}",
+        f"{success_words(row)}, undefended {format_number(row.twin_success.value)}, "
+        f"{count(len(row.setting.seeds), 'seed')}",
     ]
 
 
-def _baseline(one: Result) -> list[Cell | str]:
-    name = "no protection" if one.setting.undefended else "untuned model"
-    cost = "0.0" if one.defense == "none" else "–"
-    leakage = leakage_cell(one.leakage)
-    cells: list[Cell | str] = ["–", name, leakage, cost, "–", "–", success_words(one)]
+def _baseline(row: Result) -> list[Cell | str]:
+    name = "no protection" if row.setting.undefended else "untuned model"
+    cost = "0.0" if row.defense == "none" else "–"
+    leakage = leakage_cell(row.leakage)
+    cells: list[Cell | str] = ["–", name, leakage, cost, "–", "–", success_words(row)]
     return [Cell(c, tone="muted") if isinstance(c, str) else c for c in cells]

@@ -23,28 +23,28 @@ def changes_tables(found: Changes) -> Iterator[Table | str]:
     if found.note:
         yield found.note
     for kind in ("new", "gone"):
-        for one in found:
-            if one.kind == kind:
-                yield f"{kind}: {_place(one)} {one.setting}"
-    changed = [one for one in found if one.kind == "changed"]
+        for change in found:
+            if change.kind == kind:
+                yield f"{kind}: {_place(change)} {change.setting}"
+    changed = [change for change in found if change.kind == "changed"]
     for place in dict.fromkeys(map(_place, changed)):
-        rows = [_row(one) for one in changed if _place(one) == place]
+        rows = [_row(change) for change in changed if _place(change) == place]
         yield Table(place, COLUMNS, rows, [CLEAR])
     yield found.summary
 
 
-def _row(one: Change) -> list[str]:
+def _row(change: Change) -> list[str]:
     gap = "not comparable"
-    if one.difference is not None:
-        sign = "+" if one.difference.value > 0 else ""
-        gap = f"{sign}{_number(one.difference)}{' !' if one.clear else ''}"
-    why = "; ".join(one.why) or "–"
-    return [one.setting, one.what, _number(one.old), _number(one.new), gap, why]
+    if change.difference is not None:
+        sign = "+" if change.difference.value > 0 else ""
+        gap = f"{sign}{_number(change.difference)}{' !' if change.clear else ''}"
+    why = "; ".join(change.why) or "–"
+    return [change.setting, change.what, _number(change.old), _number(change.new), gap, why]
 
 
 def _number(of: Interval | None) -> str:
     return "–" if of is None else format_interval(of, 3)
 
 
-def _place(one: Change) -> str:
-    return f"{one.task} · {one.model} · cut {one.cut}"
+def _place(change: Change) -> str:
+    return f"{change.task} · {change.model} · cut {change.cut}"

@@ -77,16 +77,16 @@ def helps(rows: Sequence[Result], asked: Sequence[tuple[Goal, str]], budget: flo
 
 
 def _choice(choice: Choice) -> str:
-    one = choice.setting or choice.nearest
-    if one is None:
+    row = choice.setting or choice.nearest
+    if row is None:
         return "no setting is known to help"
-    leakage = choice.leakage.value if choice.setting else one.leakage.value
-    cost = f"for {format_interval(one.cost, 1)} {one.setting.unit}"
+    leakage = choice.leakage.value if choice.setting else row.leakage.value
+    cost = f"for {format_interval(row.cost, 1)} {row.setting.unit}"
     if choice.setting is None:
-        return f"nothing (the cheapest that helps: {one.name}, {format_percent(leakage)} {cost})"
+        return f"nothing (the cheapest that helps: {row.name}, {format_percent(leakage)} {cost})"
     if leakage > HALF:
-        return f"nothing halves it (least: {one.name}, {format_percent(leakage)} {cost})"
-    return f"{one.name} leaves {format_percent(leakage)} {cost}"
+        return f"nothing halves it (least: {row.name}, {format_percent(leakage)} {cost})"
+    return f"{row.name} leaves {format_percent(leakage)} {cost}"
 
 
 def _sureness(conditions: Sequence[str]) -> str:

@@ -17,16 +17,16 @@ from leakboard.leaderboards.terminal.layout import FIRST
 def findings_text(found: Sequence[Finding], everything: bool) -> Iterator[RenderableType]:
     """The first sentences, or all sentences with their records, by rule."""
     if not everything:
-        for one in found[:FIRST]:
-            yield Text(one.sentence)
+        for finding in found[:FIRST]:
+            yield Text(finding.sentence)
         shown = min(FIRST, len(found))
         yield Text(f"{shown} of {count(len(found), 'finding')}; all with --all", "dim")
         return
     yield Padding(Text(CONDITIONS, "dim"), (0, 0, 1, 0))
-    for rule, sentences in groupby(found, key=lambda one: one.rule):
+    for rule, sentences in groupby(found, key=lambda finding: finding.rule):
         yield Text.assemble((TITLES[rule], "bold"), f" ({rule})")
-        for one in sentences:
-            keys = f"{one.keys[0]} and {count(len(one.keys) - 1, 'more record')}"
-            behind = f"{count(one.seeds, 'seed')}, records {keys if one.keys[1:] else one.keys[0]}"
-            yield Padding(Text.assemble(one.sentence, "\n", (behind, "dim")), (0, 0, 1, 2))
+        for finding in sentences:
+            keys = f"{finding.keys[0]} and {count(len(finding.keys) - 1, 'more record')}"
+            behind = f"{count(finding.seeds, 'seed')}, records {keys if finding.keys[1:] else finding.keys[0]}"
+            yield Padding(Text.assemble(finding.sentence, "\n", (behind, "dim")), (0, 0, 1, 2))
     yield Text(count(len(found), "finding"))

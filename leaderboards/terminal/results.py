@@ -91,16 +91,16 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
         yield from results_tables(table, frame)
         return
     shown = _first_results(table)
-    tasks = len({one.setting.task for one in table}) > 1
+    tasks = len({row.setting.task for row in table}) > 1
     rows: list[Sequence[Cell | str] | str] = [
         [
-            _goal(one.goal.value) + (f" of {one.setting.task}" if tasks else ""),
-            "No protection" if one.defense == "none" else one.name,
-            leakage_cell(one.leakage),
-            format_interval(one.cost, 1) if one.has_cost else "–",
-            success_words(one),
+            _goal(row.goal.value) + (f" of {row.setting.task}" if tasks else ""),
+            "No protection" if row.defense == "none" else row.name,
+            leakage_cell(row.leakage),
+            format_interval(row.cost, 1) if row.has_cost else "–",
+            success_words(row),
         ]
-        for one in shown
+        for row in shown
     ]
     yield Table("No protection, and the settings that leak least", DIGEST, rows)
     bad = list(failures(frame))
@@ -141,20 +141,20 @@ def _utilities_parts(
     table: ResultsTable, frame: pd.DataFrame, everything: bool = False
 ) -> Iterator[Table | str]:
     """Settings by utility, the best of each defense before all others."""
-    settings = [one for group in table.groups for one in group.settings]
-    settings.sort(key=lambda one: (one.utility.is_missing, -one.utility.value))
-    names = dict.fromkeys(one.defense for one in settings)
-    best = [next(one for one in settings if one.defense == name) for name in names]
-    ordered = [*best, *(one for one in settings if one not in best)]
+    settings = [setting for group in table.groups for setting in group.settings]
+    settings.sort(key=lambda setting: (setting.utility.is_missing, -setting.utility.value))
+    names = dict.fromkeys(setting.defense for setting in settings)
+    best = [next(setting for setting in settings if setting.defense == name) for name in names]
+    ordered = [*best, *(setting for setting in settings if setting not in best)]
     shown = ordered if everything else ordered[:FIRST]
     rows: list[Sequence[Cell | str] | str] = [
         [
-            one.name,
-            format_interval(one.utility),
-            str(len(one.seeds)),
-            f"{one.first.utility_metric or 'utility'} on {one.task}",
+            setting.name,
+            format_interval(setting.utility),
+            str(len(setting.seeds)),
+            f"{setting.first.utility_metric or 'utility'} on {setting.task}",
         ]
-        for one in shown
+        for setting in shown
     ]
     if rows:
         yield Table("Settings by utility; no attack ran", UTILITIES, rows)
@@ -173,14 +173,14 @@ def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table |
         yield from _utilities_parts(table, frame, everything=True)
         return
     results: dict[int, list[Result]] = {}
-    for one in table:
-        results.setdefault(id(one.setting), []).append(one)
+    for row in table:
+        results.setdefault(id(row.setting), []).append(row)
     for (task, model, cut), own in _by_place(table).items():
         rows: list[Sequence[Cell | str] | str] = []
         for setting in own:
             found = results.get(id(setting), [])
             rows.append(_heading(setting, found[0] if found else None))
-            rows += [_best(one) for one in found] or [["–", "nothing was read", *["–"] * 4]]
+            rows += [_best(row) for row in found] or [["–", "nothing was read", *["–"] * 4]]
         yield Table(f"{task} · {model} · cut {cut}", BEST, rows)
     yield from _not_run(frame[frame["goal"] == ""])
 
@@ -245,14 +245,14 @@ def _heading(setting: Setting, result: Result | None) -> str:
     return " · ".join(words)
 
 
-def _best(one: Result) -> list[Cell | str]:
+def _best(row: Result) -> list[Cell | str]:
     return [
-        " ".join(filter(None, [_goal(one.goal.value), one.attribute])),
-        leakage_cell(one.leakage),
-        format_interval(one.success),
-        format_number(one.twin_success.value),
-        format_number(one.baseline),
-        f"{one.attack} ({one.metric})",
+        " ".join(filter(None, [_goal(row.goal.value), row.attribute])),
+        leakage_cell(row.leakage),
+        format_interval(row.success),
+        format_number(row.twin_success.value),
+        format_number(row.baseline),
+        f"{row.attack} ({row.metric})",
     ]
 
 
