@@ -92,11 +92,19 @@ def test_an_unknown_goal_is_refused_with_the_list():
 # What follows shares no code with the package: it reads the JSON files and computes leakage with pandas.
 
 
+LATER = {"swapped": 0.0, "candidates": "natural", "per_author": None, "utility": None}
+"""Fields that older records lack, with their meaning there."""
+
+
 def place(cell):
     """All that decides a cell, without its seed."""
-    return json.dumps(
-        {name: value for name, value in cell.items() if name != "seed"}, sort_keys=True
-    )
+
+    def known(value):
+        if not isinstance(value, dict):
+            return value
+        return {k: known(v) for k, v in value.items() if k not in LATER or v != LATER[k]}
+
+    return json.dumps(known({k: v for k, v in cell.items() if k != "seed"}), sort_keys=True)
 
 
 def advantages(files):
