@@ -39,6 +39,8 @@ SYMBOLS = {
     "lambda": "λ",
     "lambda_": "λ",
 }
+NAMELESS = frozenset({"bottom", "canaries", "detector", "encoder", "phase1"})
+"""Parameters whose words say enough without a name, such as 'trainable' and 'high-entity'."""
 
 
 @dataclass(frozen=True)
@@ -135,12 +137,12 @@ def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
 
 
 def format_parameter(name: str, value: Any) -> str:
-    """A parameter in words, such as 'η = 75'; a value that is a word, such as 'frozen', has no name."""
+    """A parameter in words, such as 'η = 75'; the names in `NAMELESS` are left out."""
     if name == "head" and value:
         return "private head" if value == "private" else f"head at {value}"
     if name == "auxiliary":
         return "text of the task" if value == TASK_ITSELF else f"text of {value}"
-    if isinstance(value, str):
+    if name in NAMELESS and isinstance(value, str):
         return value
     if isinstance(value, float):
         value = f"{value:g}"

@@ -32,3 +32,21 @@ def test_parameters_read_as_words() -> None:
         defenses.format_parameters('{"eta": 75.0, "k": null, "m": 2}', ["eta", "k"])
         == "η = 75, k = none"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("servers", "one", "servers = one"),
+        ("backprop", "combined", "backprop = combined"),
+        ("tune", "head", "tune = head"),
+        ("bottom", "trainable", "trainable"),
+        ("canaries", "masked", "masked"),
+        ("detector", "high-entity", "high-entity"),
+        ("head", "private", "private head"),
+    ],
+)
+def test_a_word_has_the_name_of_its_parameter_unless_it_says_enough(
+    name: str, value: str, words: str
+) -> None:
+    assert defenses.format_parameter(name, value) == words
