@@ -189,6 +189,20 @@ def test_the_front_page_says_of_each_defense_what_it_leaks_and_leads_to_it(site)
     )
 
 
+def test_the_front_page_leaves_out_defenses_that_were_measured_only_without_protection(tmp_path):
+    records = [
+        *(record("none", {}, seed, undefended=True) for seed in (0, 1)),
+        *(record("sap", {"eta": 50.0}, seed) for seed in (0, 1)),
+        *(record("sap-cti", {"eta": None}, seed, undefended=True) for seed in (0, 1)),
+    ]
+    publish([kept(tmp_path / "twins", records)], tmp_path / "site")
+    page = (tmp_path / "site" / "index.html").read_text("utf-8")
+    found = page.partition('id="defenses"')[2].partition("</nav>")[0]
+    assert "defenses/sap.html" in found
+    assert "defenses/sap-cti.html" not in found
+    assert (tmp_path / "site" / "defenses" / "sap-cti.html").is_file()
+
+
 def test_numbers_keep_their_names_and_units_on_a_line():
     assert prose("at η = 75, 3 points, 9 %") == "at η\u00a0=\u00a075, 3\u00a0points, 9\u00a0%"
 
