@@ -31,6 +31,12 @@ from leakboard.leaderboards.tables import (
 
 FEW = 3
 """Largest number of settings per goal in the table."""
+SINGULAR: dict[Goal, str] = {
+    Goal.MODEL: "the model",
+    Goal.REIDENTIFICATION: "identity",
+    Goal.MEMBERSHIP: "membership",
+}
+"""Goals whose object is one thing, as it is called after a verb."""
 
 
 @dataclass(frozen=True)
@@ -70,19 +76,28 @@ class Advice:
     @property
     def next_step(self) -> str:
         """Recommendation in one sentence."""
-        word, one, half = self.word, self.choice.setting, self.halving.setting
+        goal, one, half = self.choice.goal, self.choice.setting, self.halving.setting
+        word = SINGULAR.get(goal, self.word)
+        pronoun, possessive = ("it", "its") if goal in SINGULAR else ("them", "their")
         if one is not None and self.choice.leakage.value <= HALF:
             return f"To hide {word}, use {one.name}, and measure it on your own data before you rely on it."
         if half is not None:
             return (
                 f"To hide {word}, accept a cost of {format_interval(self.halving.value, 1)} {half.setting.unit} ({half.name} leaks "
-                f"{format_percent(half.leakage.value)}), or keep them out of the training."
+                f"{format_percent(half.leakage.value)}), or {self._otherwise}."
             )
         if not self.is_certified:
-            return (
-                f"Nothing is known about {word}: measure them on your own data before you decide."
-            )
-        return f"Do not rely on a defense to hide {word}: no measured setting halves their leakage at a known cost."
+            return f"Nothing is known about {word}: measure {pronoun} on your own data before you decide."
+        return f"Do not rely on a defense to hide {word}: no measured setting halves {possessive} leakage at a known cost."
+
+    @property
+    def _otherwise(self) -> str:
+        """What one can do without a defense."""
+        if self.choice.goal is Goal.MODEL:
+            return "do not hand it out"
+        if self.choice.goal in SINGULAR:
+            return "keep the texts in question out of the training"
+        return "keep them out of the training"
 
 
 def advice_on(

@@ -16,7 +16,9 @@ from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.external.outcome import Audit
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.report import reporting
+from leakboard.leaderboards.report.advice import Advice
 from leakboard.leaderboards.results.attacked import Attacked
+from leakboard.leaderboards.tables import MISSING, NEVER, Choice, curves
 
 
 def label(success=0.9):
@@ -104,6 +106,29 @@ def test_it_says_what_is_read_what_helps_and_what_to_do_next(written):
     assert "Labels of reviews, at most 3 points: no defense made for labels was measured." in text
     assert "To hide inputs, use SAP, η = 75, and measure it on your own data" in text
     assert "Nothing is known about labels: measure them on your own data before you decide." in text
+
+
+@pytest.mark.parametrize(
+    ("goal", "halving", "certified", "told"),
+    [
+        (Goal.MODEL, False, True, "hide the model: no measured setting halves its leakage"),
+        (Goal.LABEL, False, True, "hide labels: no measured setting halves their leakage"),
+        (Goal.MODEL, False, False, "Nothing is known about the model: measure it on your own"),
+        (Goal.MODEL, True, True, "To hide the model, accept a cost of 30.0 points"),
+        (Goal.MODEL, True, True, "or do not hand it out."),
+        (Goal.MEMBERSHIP, True, True, "To hide membership, accept a cost of 30.0 points"),
+        (Goal.LABEL, True, True, "or keep them out of the training."),
+    ],
+)
+def test_advice_speaks_of_one_thing_in_the_singular(goal, halving, certified, told):
+    nothing = Choice("reviews", goal, 3.0, None, MISSING, None, (), "")
+    (curve,) = [
+        c
+        for c in curves(results([*OPEN, *DEAR]).table)
+        if c.goal is Goal.INVERSION and c.defense == "sap"
+    ]
+    half = curve.cost_of_halving() if halving else NEVER
+    assert told in Advice(nothing, half, certified).next_step
 
 
 def test_a_setting_that_leaves_most_readable_is_not_recommended(written):
