@@ -9,14 +9,19 @@ from leakboard.bench.suites import Suite, load_suite, suite_names
 
 LOCAL = Path("results/local")
 """Folder of runs, each in a folder with the name of its suite."""
+SUITE_FILES = (".yaml", ".yml")
 
 
 def folder_of(source: str | Path) -> Path:
     """Folder of records, by its path or by the name of its suite.
 
     Raises:
-        LeakboardError: there is none.
+        LeakboardError: there is none, or the source is a file that is no suite.
     """
+    if Path(source).is_file() and Path(source).suffix not in SUITE_FILES:
+        raise LeakboardError(
+            f"{source} is not a folder of records. Give folders only: {Path(source).parent / '*'}/"
+        )
     folder = Path(source) if Path(source).is_dir() else LOCAL / name_of(source)
     if not folder.is_dir():
         raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
@@ -47,6 +52,6 @@ def suite_of(source: str | Path) -> Suite | str | None:
     """The suite of a YAML file, or the name of a built-in suite with the name of the source; None if there is none."""
     folder = Path(source).is_dir()
     name = Path(source).resolve().name if folder else str(source)
-    if not folder and Path(source).suffix in (".yaml", ".yml"):
+    if not folder and Path(source).suffix in SUITE_FILES:
         return load_suite(name)
     return name if name in suite_names() else None

@@ -209,10 +209,16 @@ def test_a_figure_that_cannot_be_drawn_is_told(folders, tmp_path, words, told):
         ((3,), "folders: expected the path of a folder or the name of a suite, got 3"),
         (("nowhere",), "no records in results/local/nowhere. Run the suite first"),
         ((".",), "holds no records"),
+        (
+            ("some/README.md",),
+            r"some/README.md is not a folder of records. Give folders only: some/\*/",
+        ),
     ],
 )
 def test_what_cannot_be_loaded_is_told(tmp_path, monkeypatch, given, told):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "some").mkdir()
+    (tmp_path / "some" / "README.md").write_text("# Records\n", "utf-8")
     with pytest.raises(lb.LeakboardError, match=told):
         lb.load(*given)
 

@@ -107,6 +107,19 @@ def test_a_folder_to_write_into_goes_by_both_names(leakboard, records, tmp_path,
         assert list(folder.glob(made))
 
 
+@pytest.mark.parametrize("command", ["board", "export", "findings", "publish", "show"])
+def test_a_file_among_folders_of_records_is_told_in_one_sentence(
+    leakboard, tmp_path, monkeypatch, command
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "README.md").write_text("# Records\n", "utf-8")
+    code, _, err = leakboard(command, "README.md", *(["table.csv"] if command == "export" else []))
+    assert code == 2
+    told = "README.md is not a folder of records. Give folders only: */"
+    assert told in " ".join(err.split())
+    assert "leakboard run" not in err
+
+
 def test_plot_against_a_swept_parameter_names_its_files_after_it(leakboard, records, tmp_path):
     code, _, _ = leakboard("plot", records, "--against", "eta", "--out", tmp_path)
     assert code == 0
