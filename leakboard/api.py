@@ -64,6 +64,11 @@ def run(
     Raises:
         LeakboardError: an invalid argument; all errors of the suite are reported together.
         MissingExtra: the extra of `log_to` is not installed.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> r = lb.run("smoke", out="runs/smoke", workers=2)  # doctest: +SKIP
+        >>> r.best()  # doctest: +SKIP
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.records import Store
@@ -137,6 +142,11 @@ def tune(
 
     Raises:
         LeakboardError: an invalid argument, or the suite reports on the split that is used for the choice.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> tuning = lb.tune("matrix", "tuned.yaml", data="data")  # doctest: +SKIP
+        >>> r = lb.run("tuned.yaml", data="data")  # doctest: +SKIP
     """
     from leakboard.bench.backbones import device_of
     from leakboard.bench.running import Engine, progress_console
@@ -186,6 +196,12 @@ def choose(
 
     Raises:
         LeakboardError: an unknown goal, an invalid budget, or no records of the task.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> choice = lb.choose("sst2", "texts", max_cost=3, records=lb.published("sap-sst2"))
+        >>> print(choice)
+        Inputs of sst2, at most 3 points: ... leaks ...
     """
     from leakboard.leaderboards.results import published
     from leakboard.leaderboards.tables import check_budget, goals_asked
@@ -215,6 +231,12 @@ def compare(
 
     Raises:
         LeakboardError: an argument is no row, or the metric is unknown.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> first, *_, last = lb.published("sap-sst2").table.select(defense="sap")
+        >>> lb.compare(first, last, "utility").verdict
+        'more'
     """
     from typing import get_args
 
@@ -240,6 +262,11 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
 
     Raises:
         LeakboardError: no records, or no such rule.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> print(lb.findings("runs/mine")[0].sentence)
+        At a cost of at most 3 points, no defense hides more than ... % of inputs on SST-2 ...
     """
     from leakboard.leaderboards.results import load, published
 
@@ -256,6 +283,10 @@ def check(method: str | Path | type[Defense | Attack] | Defense | Attack) -> Rep
     Raises:
         LeakboardError: it is none of these.
         MissingExtra: the method needs an extra that is not installed.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> lb.check("my_defense.py").raise_if_failed()  # doctest: +SKIP
     """
     from leakboard.bench.conformance import check_method
 

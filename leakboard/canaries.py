@@ -27,12 +27,6 @@ Rows = TypeVar("Rows")
 class Canaries(TrainerCallback):  # type: ignore[misc]
     """Plant sentences with random digits in a training set, and measure after the training what the model kept of them.
 
-        canaries = lb.Canaries(n=20)
-        dataset = canaries.plant(dataset)
-        trainer = Trainer(model, train_dataset=tokenized(dataset), callbacks=[canaries], …)
-        trainer.train()
-        canaries.result.summary
-
     A fair coin decides for each canary whether it is planted; the others are held out. So their ranks give an exposure, and
     one training gives a lower bound on ε (Steinke et al. 2023). Before the first batch it is checked that collators,
     truncation and label masks leave the canaries in what the loss sees. In a loop without the Trainer, call `check`,
@@ -51,6 +45,13 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
 
     Raises:
         LeakboardError: an argument is out of its range.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> canaries = lb.Canaries(n=20)
+        >>> texts = canaries.plant(["A text."] * 100)
+        >>> trainer = Trainer(model, train_dataset=tokenized(texts), callbacks=[canaries])  # doctest: +SKIP
+        >>> trainer.train(); canaries.result.summary  # doctest: +SKIP
     """
 
     def __init__(

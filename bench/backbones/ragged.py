@@ -166,5 +166,12 @@ BATCH = 128
 
 
 def by_length(lengths: Tensor, size: int = BATCH) -> list[Tensor]:
-    """Batches for inference: rows sorted by length."""
+    """Batches for inference: rows sorted by length.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> import torch
+        >>> lb.by_length(torch.tensor([3, 1, 2]), size=2)
+        [tensor([1, 2]), tensor([0])]
+    """
     return list(torch.split(torch.argsort(lengths, stable=True), size))

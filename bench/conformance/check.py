@@ -45,7 +45,14 @@ STYLE: dict[Outcome, str] = {"passed": "green", "failed": "bold red", "not appli
 
 @dataclass(frozen=True)
 class Report:
-    """Results of all rules for one method."""
+    """Results of all rules for one method.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> report = lb.check("sap")  # doctest: +SKIP
+        >>> report.passed  # doctest: +SKIP
+        True
+    """
 
     method: str
     results: tuple[Result, ...]

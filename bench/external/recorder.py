@@ -55,10 +55,6 @@ class Recorder:
     Passes in evaluation mode or without gradients are not recorded, unless a split is named for them. A pass in
     evaluation mode counts as training as soon as it is differentiated.
 
-    Example:
-        with Recorder(trainer, cut=0, out="wire/", base="minilm"):
-            trainer.train()
-
     Args:
         model: the object that the loop calls: a transformers model, possibly wrapped (by peft or in a module), its
             `Trainer`, or any module if the cut is a name.
@@ -84,6 +80,11 @@ class Recorder:
     Raises:
         LeakboardError: an argument is invalid (also on entry); the loop cannot be seen (at its first pass); on exit,
             nothing was recorded, or the folder cannot be written.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> with lb.Recorder(trainer, cut=0, out="wire/", base="minilm"):  # doctest: +SKIP
+        ...     trainer.train()
     """
 
     def __init__(

@@ -39,6 +39,11 @@ class Engine:
 
     Raises:
         LeakboardError: a value is out of range, or two options exclude each other.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> engine = lb.Engine(workers=2, shard=(1, 3))
+        >>> r = lb.run("matrix", workers=engine)  # doctest: +SKIP
     """
 
     workers: int = 1

@@ -131,6 +131,12 @@ class Suite(_Part):
 
     In a file, `attacks: all` stands for all but the costly ones, which train a model of their own
     on each cell; those are named: `attacks: [eia-nn, eia-map]`.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> suite = lb.published("sap-sst2").suite
+        >>> suite.override(seeds=[0, 1], limit=1000).seeds
+        (0, 1)
     """
 
     name: str = Field(min_length=1, max_length=100, pattern=r"^\w[\w .+-]*$")

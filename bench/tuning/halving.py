@@ -73,6 +73,11 @@ class Tuning:
         choices: of the rows that were tuned.
         records: of all trials.
         notes: messages for the user.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> tuning = lb.tune("smoke", limit=100)  # doctest: +SKIP
+        >>> r = lb.run(tuning.suite)  # doctest: +SKIP
     """
 
     suite: Suite

@@ -45,6 +45,12 @@ class Finding:
         attack: strongest attack; '' for utility and cost.
         settings: settings of the sentence, in words.
         keys: keys of the records.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> finding = lb.published("sap-sst2").findings()[0]
+        >>> finding.rule, finding.metric
+        ('headlines', 'leakage')
     """
 
     rule: str

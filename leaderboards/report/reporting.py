@@ -52,6 +52,12 @@ def report(
 
     Raises:
         LeakboardError: an invalid argument, or nothing to report.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> file = lb.report("runs/mine", "report.html", max_cost=3)
+        >>> file.name
+        'report.html'
     """
     place = path_of("to", to)
     assert place is not None

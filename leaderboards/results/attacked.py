@@ -25,6 +25,11 @@ class Attacked:
     Attributes:
         leaks: score of each attack, or the reason why there is none.
         guesses: attacks with their guesses, if there was no truth to score them.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> found = lb.attack("wire/", model="minilm", truth="train.csv")  # doctest: +SKIP
+        >>> found.write("found.json")  # doctest: +SKIP
     """
 
     def __init__(self, audit: Audit) -> None:

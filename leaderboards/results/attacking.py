@@ -57,6 +57,11 @@ def attack(
 
     Raises:
         LeakboardError: an invalid argument.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> found = lb.attack("wire/", model="minilm", truth="train.csv")  # doctest: +SKIP
+        >>> found.best()  # doctest: +SKIP
     """
     if attributes and truth is None:
         raise LeakboardError("attributes: these are columns of the truth; give `truth` as well")

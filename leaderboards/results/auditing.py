@@ -65,6 +65,12 @@ def audit(
 
     Raises:
         LeakboardError: an argument, a file or a model is invalid, or they do not match.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> files = {"members": "train.csv", "others": "rest.csv"}
+        >>> found = lb.audit("adapter/", base="base/", **files)  # doctest: +SKIP
+        >>> found.summary  # doctest: +SKIP
     """
     named: dict[str, Any] = {"model": model, "base": base, "secrets": secrets}
     for name, value in named.items():

@@ -27,6 +27,12 @@ class Best(pd.DataFrame):
     """One row for each setting and goal; it prints a selection of its columns.
 
     `results/README.md` explains the columns.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> best = lb.published("sap-sst2").best()
+        >>> sorted(best["defense"].unique())
+        ['none', 'sap', 'sap-cti']
     """
 
     @classmethod

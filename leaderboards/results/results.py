@@ -33,6 +33,12 @@ class Results(RecordSet):
 
     Attributes:
         version: data version of published records; None for others.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> r = lb.load("runs/mine") + lb.published("inversion")
+        >>> r.name, len(r) == len(r.records)
+        ('mine + inversion', True)
     """
 
     version: DataVersion | None = None
@@ -75,6 +81,12 @@ class Results(RecordSet):
         """One row for each setting and goal: leakage, cost, and the strongest attack.
 
         `results/README.md` explains the columns.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> r = lb.published("sap-sst2")
+            >>> "leakage" in r.best().columns
+            True
         """
         return Best.of(self.table)
 
@@ -86,6 +98,12 @@ class Results(RecordSet):
 
         Raises:
             LeakboardError: no such rule.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> r = lb.published("sap-sst2")
+            >>> r.findings("headlines")[0].metric
+            'leakage'
         """
         from leakboard.leaderboards.findings import chosen, findings
 
@@ -105,6 +123,12 @@ class Results(RecordSet):
 
         Raises:
             LeakboardError: another suffix, or an unknown form or goal.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> r = lb.published("sap-sst2")
+            >>> r.export("paper.tex", goal="inputs").name
+            'paper.tex'
         """
         path = Path(path)
         form = form or PAPER_SUFFIXES.get(path.suffix)
@@ -122,6 +146,12 @@ class Results(RecordSet):
 
         Raises:
             LeakboardError: an unknown form or goal, or nothing was read.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> r = lb.published("sap-sst2")
+            >>> print(r.paper_tables("markdown", goal="inputs"))
+            **Leakage of inputs on SST-2...| defense | setting | leakage |...
         """
         from leakboard.leaderboards.results.paper_export import paper_text
 
@@ -202,6 +232,12 @@ class Results(RecordSet):
 
         Raises:
             LeakboardError: an unknown argument, or nothing to draw.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> r = lb.published("sap-sst2")
+            >>> r.plot("tradeoff", out="plots", width="column", formats="pdf")[0].suffix
+            '.pdf'
         """
         from leakboard.leaderboards.figures import Request, draw, draw_axes
 
@@ -215,5 +251,11 @@ class Results(RecordSet):
         return draw(self, Path(out), request)
 
     def named(self, name: str) -> Self:
-        """The same records with another name, for titles and files of figures."""
+        """The same records with another name, for titles and files of figures.
+
+        Examples:
+            >>> import leakboard as lb
+            >>> lb.published("sap-sst2").named("SAP").name
+            'SAP'
+        """
         return replace(self, name=name)

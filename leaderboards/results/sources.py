@@ -49,6 +49,11 @@ def load(*sources: str | Path) -> Results:
     Raises:
         LeakboardError: no source, or a source without records or with those of a later version.
         MissingExtra: a source is a repository, and the extra 'hub' is not installed.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> lb.load("runs/mine")
+        <Results mine: ... records; task sst2; model minilm; ...>
     """
     if not sources:
         raise LeakboardError(
@@ -97,6 +102,11 @@ def published(name: str | None = None) -> Results:
 
     Raises:
         LeakboardError: no published records have this name, or a file is damaged.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> lb.published("sap-sst2")
+        <Results sap-sst2: ... records; task sst2; ...; data version ...>
     """
     if CHECKOUT.is_dir():
         known = sorted(path.name for path in CHECKOUT.iterdir() if any(path.glob("*.json")))
@@ -132,6 +142,12 @@ def snapshot(to: str | Path, *sources: str | Path) -> Path:
 
     Raises:
         LeakboardError: another suffix, no records, two folders of one name, or the file cannot be written.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> file = lb.snapshot("mine.parquet", "runs/mine")
+        >>> lb.load(file)
+        <Results mine: ...>
     """
     file = path_of("to", to)
     assert file is not None
@@ -175,6 +191,10 @@ def push(to: str, *sources: str | Path) -> str:
     Raises:
         LeakboardError: invalid address, no records, or the hub refuses the upload.
         MissingExtra: the extra 'hub' is not installed.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> lb.push("hf://me/records", "runs/mine")  # doctest: +SKIP
     """
     with tempfile.TemporaryDirectory() as folder:
         file = snapshot(Path(folder) / f"records{PACKED}", *sources)
@@ -219,6 +239,12 @@ def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> 
 
     Raises:
         LeakboardError: see `load`.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> changes = lb.diff("runs/mine", lb.published("sap-sst2"))
+        >>> len(changes)
+        0
     """
     before = old if isinstance(old, Results) else load(old)
     after = published() if new is None else new if isinstance(new, Results) else load(new)

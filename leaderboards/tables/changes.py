@@ -67,6 +67,12 @@ class Changes:
         old, new: names of the two collections.
         same: number of settings without a change.
         note: a warning to readers, or an empty string.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> changes = lb.diff("runs/mine", "runs/mine")
+        >>> len(changes.clearly())
+        0
     """
 
     old: str

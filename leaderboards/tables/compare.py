@@ -37,6 +37,13 @@ class Difference:
         p: two-sided p-value of a paired t-test; NaN if there is no test.
         is_clear: True if p is below 5 %; after `holm`, for the whole family.
         reason: reason why the two cannot be compared, or an empty string.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> first, *_, last = lb.published("sap-sst2").table.select(defense="sap")
+        >>> difference = lb.compare(first, last, "cost")
+        >>> difference.verdict, difference.seeds
+        ('less', 3)
     """
 
     a: Result

@@ -230,6 +230,12 @@ class Choice:
         nearest: if there is no setting, the cheapest one that clearly reduces leakage, if any.
         front: settings that clearly reduce leakage and that no other beats in leakage and cost, cheapest first.
         each: for several goals at once, the results of the shown setting for each goal.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> choice = lb.choose("sst2", "texts", records=lb.published("sap-sst2"))
+        >>> bool(choice), choice.max_cost
+        (True, 3.0)
     """
 
     task: str
