@@ -7,6 +7,7 @@ import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
 
 from leakboard.attacks.public_label import Classifier, PublicLabel
+from leakboard.bench.backbones import Backbone
 from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.attack import Silent
@@ -132,3 +133,25 @@ def test_it_reads_what_frozen_and_sap_send_and_nothing_of_noise(tmp_path):
         assert advantage_low(found[name]) >= NEEDED
     assert found["frozen"].success.value == found["sap"].success.value
     assert found["blackout"].success.low <= found["blackout"].success.chance
+
+
+def test_cells_of_all_seeds_share_one_classifier_and_no_text_is_encoded_twice(
+    tmp_path, monkeypatch
+):
+    fitted, encoded, fit, encode = [], [], Classifier.of, Backbone._pooled
+
+    def counting_fit(public, base):
+        fitted.append(public)
+        return fit(public, base)
+
+    def counting_encode(base, tokens):
+        encoded.append(tokens.digest)
+        return encode(base, tokens)
+
+    monkeypatch.setattr(Classifier, "of", counting_fit)
+    monkeypatch.setattr(Backbone, "_pooled", counting_encode)
+    fields = {"limit": 100, "attacks": (PublicLabel(),), "seeds": (0, 1)}
+    records = run(tmp_path, SAP(eta=60.0), SAP(eta=50.0), **fields)
+    assert sum(leak_of(r, "public-label", goal="label").success is not None for r in records) >= 4
+    assert len(fitted) == 1
+    assert len(encoded) == len(set(encoded))
