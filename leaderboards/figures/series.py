@@ -81,7 +81,7 @@ def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]
 def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
     """Lines of a defense along its knob: one joins settings of equal parameters, cut and training.
 
-    Variants of parameters or cuts have names and line styles of their own. Settings that differ only in training share
+    Variants of parameters or cuts have names and line styles of their own, equal in all panels. Settings that differ only in training share
     these, and no line joins them.
 
     Args:
@@ -99,7 +99,9 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
         trainings.setdefault(one.setting.offer[-1], []).append((one, at))
     others = [each for each in VARIANT_MARKERS if each != how.marker]
     found = []
-    for place, ((cut, rest), trainings) in enumerate(variants.items()):
+    for place, ((cut, rest), trainings) in enumerate(
+        sorted(variants.items(), key=lambda item: item[0])
+    ):
         words = [format_parameters(rest, varying), f"cut = {cut}" if several else ""]
         words = [", ".join(filter(None, words))] if len(variants) > 1 else []
         if name is not None and len(format_parameter(name, 1)) >= LONG - 2:

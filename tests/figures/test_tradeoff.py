@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from experiments import compared
+from records import leak, record
 
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Goal
 from leakboard.leaderboards.figures.drawing import Request, draw, plots
 from leakboard.leaderboards.figures.kinds.tradeoff import tradeoff
+from leakboard.leaderboards.figures.series import lines
+from leakboard.leaderboards.tables.curves import curves
 from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import results_table
 
@@ -63,6 +68,25 @@ def test_variants_of_a_defense_have_markers_and_names_of_their_own():
     named = {(one.name, one.marker) for one in series}
     assert {name for name, _ in named} == {"SAP (frozen)", "SAP (trainable)"}
     assert len({marker for _, marker in named}) == 2
+
+
+def test_the_style_of_a_variant_does_not_depend_on_the_order_of_the_settings():
+    records = [
+        record("sap", {"eta": eta, "bottom": bottom}, seed, 0.8, [leak(0.5)])
+        for seed in (0, 1)
+        for eta in (50.0, 75.0)
+        for bottom in ("frozen", "trainable")
+    ]
+    (curve,) = curves(results_table(records))
+    styles = [
+        {
+            one.name: (one.marker, one.line)
+            for one in lines(made, lambda each: (each.cost, each.cost))
+        }
+        for made in (curve, replace(curve, results=curve.results[::-1]))
+    ]
+    assert styles[0] == styles[1]
+    assert len(set(styles[0].values())) == 2
 
 
 def test_the_title_says_what_is_drawn_and_the_caption_how():
