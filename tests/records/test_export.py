@@ -48,8 +48,8 @@ def test_an_export_reads_back_as_the_same_frame(tmp_path: Path, suffix: str) -> 
     pd.testing.assert_frame_equal(read(path), frame([]))
 
 
-def test_an_unknown_suffix_is_told_the_three_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(LeakboardError, match=r"'\.xlsx'.*\.csv, \.parquet or \.json"):
+def test_an_unknown_suffix_is_told_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(LeakboardError, match=r"'\.xlsx'.*\.csv, \.parquet, \.json, \.tex or \.md"):
         export(frame([]), tmp_path / "table.xlsx")
 
 

@@ -133,6 +133,7 @@ def test_natural_candidates_are_left_out_of_the_key_and_strange_ones_are_not():
             own["train"]["tune"],
             own["train"]["precision"],
             own["record"]["swapped"],
+            own["record"]["answers"],
         )
     assert told[0]["plant"].pop("candidates") == "natural"
     assert [cell.key for cell in cells] == [digest(own)[:16] for own in told]
@@ -258,6 +259,7 @@ def test_keys_of_cells_without_it_are_those_of_the_first_records():
         bare["train"]["tune"],
         bare["train"]["precision"],
         bare["record"]["swapped"],
+        bare["record"]["answers"],
     )
 
     assert cell.key == digest(bare)[:16]
