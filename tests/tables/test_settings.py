@@ -69,7 +69,7 @@ def test_one_setting_in_two_trainings_has_two_labels_and_is_never_averaged():
     ]
     (group,) = groups_of(made)
     own = [one for one in group.settings if one.defense == "sap"]
-    assert [one.label for one in own] == ["η = 75, lora", "η = 75, head"]
+    assert [one.label for one in own] == ["η = 75, tune = lora", "η = 75, tune = head"]
     assert [len(one.seeds) for one in own] == [1, 1]
 
 
