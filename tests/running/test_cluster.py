@@ -53,7 +53,7 @@ def test_a_task_whose_process_is_killed_is_run_again_and_nothing_is_lost(tmp_pat
         while not killed:
             for process in psutil.Process().children(recursive=True):
                 with suppress(psutil.Error):
-                    if process.name().startswith("ray::run_one"):
+                    if process.name().startswith(f"ray::{cluster.run_cell_task.__name__}"):
                         process.kill()
                         killed.append(process.pid)
                         return
