@@ -31,6 +31,7 @@ BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
 """Attacks of P³EFT's authors, and the channel that these read."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
 SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"eta": ANY_VALUE})
+BOTH = Rows("sap+frozen", {"eta": ANY_VALUE})
 P3EFT = Rows("p3eft", undefended=False)
 DIRECT = Rows("jft", {"phase1": "direct", "epsilon": ANY_VALUE})
 FIRST_PHASE = ("miss_rate", "light", "checked")
@@ -54,6 +55,12 @@ def _attacks(name: str, rows: Rows, goal: Goal, a: Reader, b: Reader, **words: A
 
 # fmt: off
 RULES: tuple[Contrast | Level, ...] = (
+    # Texts and labels at once
+    Contrast("both", LEAKAGE, BOTH, SAP, LABELS,
+        less="{a} leaks {x} of the labels on {task} to {attack}, and SAP {y} to {other} ({at}; {n} of {pairs}).",
+        more=LEAKS_MORE),
+    Contrast("both", LEAKAGE, BOTH, SAP, INPUTS, more=LEAKS_MORE, less=LEAKS_LESS, same=LEAKS_AS_MUCH, margin=FIVE),
+    Contrast("both", UTILITY, BOTH, SAP, more=MORE_USEFUL, less=LESS_USEFUL),
     Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False, task=("sst2", "qnli", "mrpc")), LABELS,
         "P³EFT with one server does not hide labels on {tasks}: {attack} recovers all of them ({metric} {success}).",
         least=0.95),
@@ -148,8 +155,6 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("jft", UTILITY, _jft(phase1="light-noise"), _jft(phase1="direct"), differ=FIRST_PHASE,
         less="JFT is less useful with light noise than with redaction first on {task}: by {d} points "
         "({ci}; {n} of {pairs})."),
-    Contrast("jft", UTILITY, _jft(phase1="manual"), _jft(phase1="direct"), differ=FIRST_PHASE,
-        less="JFT is less useful with a manual check than without on {task}: by {d} points ({ci})."),
     Contrast("jft", LEAKAGE, _jft(phase1="light-noise", canaries="missed"), _jft(phase1="direct", canaries="missed"),
         SECRETS, differ=FIRST_PHASE,
         less="Light noise in JFT hides secrets that its detector misses on {task}: {x} leak, not {y}."),
@@ -173,6 +178,7 @@ RULES: tuple[Contrast | Level, ...] = (
 TITLES = {
     "headlines": "What a budget buys",
     "halving": "What it costs to hide half",
+    "both": "Hiding texts and labels at once",
     "labels": "Which defenses hide labels",
     "elsewhere": "What defenses leak that they are not made to hide",
     "text": "What language models leak",

@@ -41,6 +41,18 @@ def test_regulariser_is_added_with_its_weight_to_the_loss_that_each_adapter_desc
         torch.testing.assert_close(other - one, 0.5 * told[:width].expand(one.shape))
 
 
+def test_second_regulariser_is_added_for_what_moved_and_for_each_difference(gradients, monkeypatch):
+    told = torch.randn(64, generator=torch.Generator().manual_seed(0))
+    monkeypatch.setattr(p3eft, "adversarial", lambda h, labels: (h @ told[: h.shape[1]]).sum())
+    for adaptive in (0.0, 0.5):
+        session, _, _ = fine_tuned(P3EFT(weight=0.0, adaptive=adaptive), **SHORT)
+    expected = told[: session.backbone.width].expand(gradients[0].shape)
+    first, second = gradients[2] - gradients[0], gradients[3] - gradients[1]
+    # The sum is h_0 - u + h_1 - u + h_1 - h_0.
+    torch.testing.assert_close(first, torch.zeros_like(expected), rtol=0, atol=1e-5)
+    torch.testing.assert_close(second, 2 * 0.5 * expected)
+
+
 def test_gradient_of_each_adapter_is_its_share_of_the_mixtures(gradients, monkeypatch):
     drawn = np.random.default_rng(0).uniform(0.5, 2.0, (2, 32))
     monkeypatch.setattr(p3eft, "mixing_weights", lambda *asked: drawn)

@@ -39,7 +39,7 @@ def value_of(wanted, name, default):
 def spec_of(rows: Rows):
     """A defense and parameters that a selection admits, and whether that is without protection."""
     name = rows.defense[-1] if isinstance(rows.defense, tuple) else rows.defense or "sap"
-    cls = registry.defenses()[name]
+    cls = registry.defense(name)
     params = {key: field.default for key, field in cls.model_fields.items()}
     params |= {key: value_of(wanted, key, params[key]) for key, wanted in rows.params.items()}
     if rows.undefended:
