@@ -37,7 +37,7 @@ def test_optimisation_reads_clear_representations_and_little_under_much_noise(tm
 
 
 def test_optimisation_reads_a_causal_model_that_is_tuned_over_the_wire_behind_its_blocks(tmp_path):
-    talk = DEEP | {"task": "dialogues", "model": "tiny-gpt2", "limit": 8}
+    talk = DEEP | {"task": "dialogues", "model": "tiny-gpt2", "limit": 4}
     defenses = SAP(eta=None), SAP(eta=None, head="customer"), SAP(eta=1.0)
     *clear, noisy = run(tmp_path, *defenses, attacks=(Optimise(),), **talk)
     for record in clear:

@@ -8,8 +8,12 @@ import pytest
 from reports import NoSource, broken, outcome
 from rich.console import Console
 
+from leakboard.attacks.aia_finetune import FineTune
+from leakboard.attacks.aia_public import PublicAttributes
 from leakboard.attacks.bidirectional import Bidirectional
 from leakboard.attacks.eia_nn import NearestNeighbour
+from leakboard.attacks.eia_optimise import Optimise
+from leakboard.attacks.rmia import Rmia
 from leakboard.bench.conformance.check import (
     SIDE_EFFECTS,
     check_attack,
@@ -23,8 +27,12 @@ from leakboard.defenses.offsite import OffsiteTuning
 from leakboard.defenses.sap import SAP
 
 BRIEF = {
+    "aia-finetune": FineTune(epochs=5),
+    "aia-public": PublicAttributes(sentences=1000),
     "bidirectional": Bidirectional(sentences=160),
+    "eia-optimise": Optimise(steps=20),
     "offsite-tuning": OffsiteTuning(steps=10),
+    "rmia": Rmia(population=50),
 }
 """Methods that learn less than they would by default; the same is examined."""
 
