@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import hypot, isnan, nan
 from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
 from leakboard.bench.contracts import Cell, Record
+from leakboard.leaderboards.tables.compare import independent_difference
 from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 from leakboard.leaderboards.tables.record_set import RecordSet
-from leakboard.leaderboards.tables.results import Result, results_table
+from leakboard.leaderboards.tables.results import Result, ResultsTable, results_table
 from leakboard.leaderboards.tables.settings import Setting
 
 Name = TypeVar("Name", bound=Hashable)
@@ -34,7 +34,8 @@ class Change:
         kind: `new` and `gone` are about a setting; then `what` is 'setting'.
         what: utility; the success of the strongest attack, as 'inputs'; or leakage, as 'leakage of inputs'.
         metric: metric of `old` and `new`, which are means over seeds with 95 % intervals.
-        difference: new minus old with its 95 % interval, paired by seed if possible; None for different metrics.
+        difference: new minus old with its 95 % interval, paired over common seeds; without one, that of two independent
+            means. None for different metrics.
         why: reasons: method, data, model, training, seeds, attack, code.
         keys: keys of the records of both.
     """
@@ -131,36 +132,69 @@ class Changes:
 
 @dataclass(frozen=True)
 class _Quantity:
-    """One number of a setting, by seed, with the attacks that gave it."""
+    """One number of a setting: its utility, or the success or leakage of one of its results."""
 
-    mean: Interval
-    by_seed: Mapping[int, float]
-    metric: str
-    attacks: str = ""
+    owner: Setting | Result
+    name: Literal["utility", "success", "leakage"]
+
+    @property
+    def mean(self) -> Interval:
+        return getattr(self.owner, self.name)  # type: ignore[no-any-return]
+
+    @property
+    def by_seed(self) -> Mapping[int, float]:
+        return getattr(self.owner, f"{self.name}_by_seed")  # type: ignore[no-any-return]
+
+    @property
+    def metric(self) -> str:
+        if isinstance(self.owner, Setting):
+            return self.owner.first.utility_metric
+        return "share" if self.name == "leakage" else self.owner.metric
+
+    @property
+    def attack(self) -> str:
+        if isinstance(self.owner, Setting):
+            return ""
+        return f"{self.owner.attack} version {self.owner.attack_version}"
+
+    def minus(self, other: _Quantity) -> tuple[Interval | None, list[str]]:
+        """The difference on common seeds, without the others even in the choice of attacks; and what it is limited to.
+
+        Without a common seed, that of two independent means; None for different metrics.
+        """
+        if self.metric != other.metric:
+            return None, []
+        seeds = sorted(self.by_seed.keys() & other.by_seed.keys())
+        if not seeds:
+            return independent_difference(self.mean, other.mean), ["no seed in common"]
+        if self.by_seed.keys() == other.by_seed.keys():
+            a, b, limits = self, other, []
+        else:
+            a, b = (replace(one, owner=one.owner.on(seeds)) for one in (self, other))
+            limits = [f"difference on common seeds only: {_first_values(seeds)}"]
+        gaps = [a.by_seed[seed] - b.by_seed[seed] for seed in seeds]
+        if all(abs(gap) < SMALLEST for gap in gaps):
+            return UNCHANGED, limits
+        return mean_interval(gaps, independent_difference(a.mean, b.mean)), limits
 
 
-class _Side:
-    """Settings of one collection, with their numbers."""
+def _quantities(table: ResultsTable) -> dict[Where, tuple[Setting, dict[str, _Quantity]]]:
+    """The settings of a table with their numbers by name, such as 'inputs' and 'leakage of inputs'."""
+    found: dict[Where, tuple[Setting, dict[str, _Quantity]]] = {}
+    for setting in table.settings:
+        known = {} if setting.utility.is_missing else {"utility": _Quantity(setting, "utility")}
+        found[_where(setting)] = setting, known
+    for row in table:
+        _, own = found[_where(row.setting)]
+        word = GOAL_WORDS[row.goal] + (f": {row.attribute}" if row.attribute else "")
+        own[word] = _Quantity(row, "success")
+        if row.is_certified and not row.setting.undefended:
+            own[f"leakage of {word}"] = _Quantity(row, "leakage")
+    return found
 
-    def __init__(self, given: RecordSet) -> None:
-        table = results_table(given.records)
-        self.settings: dict[Where, Setting] = {}
-        self.quantities: dict[Where, dict[str, _Quantity]] = {}
-        for group in table.groups:
-            for setting in group.settings:
-                where = _where(setting)
-                self.settings[where] = setting
-                own = self.quantities.setdefault(where, {})
-                if not setting.utility.is_missing:
-                    metric = setting.first.utility_metric
-                    own["utility"] = _Quantity(setting.utility, setting.utility_by_seed, metric)
-        for row in table:
-            own, word = self.quantities[_where(row.setting)], _word(row)
-            attacks = f"{row.attack} version {row.attack_version}"
-            own[word] = _Quantity(row.success, row.success_by_seed, row.metric, attacks)
-            if row.is_certified and not row.setting.undefended:
-                name = f"leakage of {word}"
-                own[name] = _Quantity(row.leakage, row.leakage_by_seed, "share", attacks)
+
+def _where(of: Setting) -> Where:
+    return of.task, of.model, of.cut, of.defense, of.params, of.setup, of.group
 
 
 def changes(old: RecordSet, new: RecordSet) -> Changes:
@@ -169,113 +203,70 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
     Settings match if everything but the seeds is equal. Others are paired by task, model, cut, defense and parameters;
     pairs with the fewest differences come first, and these differences are the reasons.
     """
-    before, after = _Side(old), _Side(new)
-    pairs = {where: where for where in after.settings if where in before.settings}
-    rest = [where for where in before.settings if where not in pairs]
-    for where, mine in after.settings.items():
+    before, after = _quantities(results_table(old.records)), _quantities(results_table(new.records))
+    pairs = {where: where for where in after if where in before}
+    rest = {where: setting for where, (setting, _) in before.items() if where not in pairs}
+    for where, (mine, _) in after.items():
         if where not in pairs:
-            others = {place: before.settings[place].first.cell for place in rest}
-            near = closest_cell(mine.first.cell, others)
+            near = closest_cell(mine.first.cell, {at: one.first.cell for at, one in rest.items()})
             if near is not None:
                 pairs[where] = near
-                rest.remove(near)
+                del rest[near]
     found: list[Change] = []
     same = 0
-    for where, mine in after.settings.items():
+    for where, (mine, numbers) in after.items():
         if where not in pairs:
             found.append(_of_setting("new", mine))
             continue
-        own = list(_of_pair(before, after, pairs[where], where))
+        own = list(_of_pair(*before[pairs[where]], mine, numbers))
         found += own
         same += not own
-    found += [_of_setting("gone", before.settings[where]) for where in rest]
+    found += [_of_setting("gone", setting) for setting in rest.values()]
     titles = [f"{given.name} ({len(given)} records)" for given in (old, new)]
     return Changes(titles[0], titles[1], tuple(found), same)
 
 
-def _where(setting: Setting) -> Where:
-    return (
-        setting.task,
-        setting.model,
-        setting.cut,
-        setting.defense,
-        setting.params,
-        setting.setup,
-        setting.group,
-    )
-
-
-def _word(row: Result) -> str:
-    word = GOAL_WORDS[row.goal]
-    return f"{word}: {row.attribute}" if row.attribute else word
-
-
-def _of_pair(before: _Side, after: _Side, old: Where, new: Where) -> Iterator[Change]:
-    first, second = before.settings[old], after.settings[new]
-    theirs, mine = before.quantities[old], after.quantities[new]
-    why = reasons([*first.records.values()], [*second.records.values()])
+def _of_pair(
+    old: Setting, theirs: Mapping[str, _Quantity], new: Setting, mine: Mapping[str, _Quantity]
+) -> Iterator[Change]:
+    why = reasons([*old.records.values()], [*new.records.values()])
     for what in dict.fromkeys([*theirs, *mine]):
         was, now = theirs.get(what), mine.get(what)
-        gap = _difference(was, now) if was and now else None
-        if gap == UNCHANGED:
+        gap, limits = now.minus(was) if was and now else (None, [])
+        if gap == UNCHANGED and not limits:
             continue
-        attacks = [quantity.attacks if quantity else "none" for quantity in (was, now)]
+        attacks = [quantity.attack if quantity else "none" for quantity in (was, now)]
         of_attack = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []
-        shown = now or was
-        assert shown is not None
         yield replace(
-            _of_setting("changed", second),
+            _of_setting("changed", new),
             what=what,
-            metric=shown.metric,
+            metric=next(quantity.metric for quantity in (now, was) if quantity),
             old=was.mean if was else None,
             new=now.mean if now else None,
             difference=gap,
-            why=tuple(dict.fromkeys([*of_attack, *why])),
-            keys=tuple(dict.fromkeys([*first.keys, *second.keys])),
+            why=tuple(dict.fromkeys([*of_attack, *why, *limits])),
+            keys=tuple(dict.fromkeys([*old.keys, *new.keys])),
         )
 
 
-def _difference(old: _Quantity, new: _Quantity) -> Interval | None:
-    """New minus old; paired if both have the same seeds, else as for two independent means."""
-    if old.metric != new.metric:
-        return None
-    gap = new.mean.value - old.mean.value
-    half = hypot(_half(old.mean), _half(new.mean))
-    unpaired = Interval(gap, gap - half, gap + half)
-    if not old.by_seed or old.by_seed.keys() != new.by_seed.keys():
-        return unpaired
-    gaps = [new.by_seed[seed] - old.by_seed[seed] for seed in sorted(old.by_seed)]
-    if all(abs(gap) < SMALLEST for gap in gaps):
-        return UNCHANGED
-    return mean_interval(gaps, unpaired)
-
-
-def _half(of: Interval) -> float:
-    return nan if isnan(of.low) else (of.high - of.low) / 2
-
-
-def _of_setting(kind: Kind, setting: Setting) -> Change:
-    label = (
-        setting.defense
-        if setting.label == setting.defense
-        else f"{setting.defense}, {setting.label}"
-    )
-    about = (kind, setting.task, setting.model, setting.cut, label)
-    return Change(*about, "setting", "", None, None, None, (), setting.keys)
+def _of_setting(kind: Kind, of: Setting) -> Change:
+    label = of.defense if of.label == of.defense else f"{of.defense}, {of.label}"
+    about = (kind, of.task, of.model, of.cut, label)
+    return Change(*about, "setting", "", None, None, None, (), of.keys)
 
 
 def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
-    """The cell with the same task, model, cut, defense and parameters that has the fewest differences, if any."""
-    same = {name: other for name, other in others.items() if _same_place(cell, other)}
+    """The cell with the same task, model, cut, defense and common parameters that has the fewest differences, if any."""
+
+    def is_alike(other: Cell) -> bool:
+        mine, theirs = cell.defense.params, other.defense.params
+        places = [(each.task, each.model, each.cut, each.defense.name) for each in (cell, other)]
+        return places[0] == places[1] and all(
+            mine[name] == theirs[name] for name in mine.keys() & theirs.keys()
+        )
+
+    same = {name: other for name, other in others.items() if is_alike(other)}
     return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)
-
-
-def _same_place(cell: Cell, other: Cell) -> bool:
-    """Whether task, model, cut, defense and all common parameters are equal."""
-    mine, theirs = cell.defense.params, other.defense.params
-    places = [(each.task, each.model, each.cut, each.defense.name) for each in (cell, other)]
-    shared = mine.keys() & theirs.keys()
-    return places[0] == places[1] and all(mine[name] == theirs[name] for name in shared)
 
 
 def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:

@@ -89,7 +89,10 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
     else:
         first, second = _by_seed(a, metric), _by_seed(b, metric)
         gaps = [first[s] - second[s] for s in sorted(first.keys() & second.keys())]
-        mean = mean_interval(gaps, _unpaired(a, b, metric) if len(gaps) == 1 else MISSING)
+        of_cells = MISSING
+        if metric != "perplexity":
+            of_cells = independent_difference(getattr(a, metric), getattr(b, metric))
+        mean = mean_interval(gaps, of_cells)
     if not gaps:
         return Difference(a, b, metric, MISSING, nan, 0, False, "the two share no seed")
     p = _p(gaps, mean)
@@ -137,11 +140,8 @@ def _by_seed(row: Result, metric: Metric) -> Mapping[int, float]:
     return row.leakage_by_seed if metric == "leakage" else row.success_by_seed
 
 
-def _unpaired(a: Result, b: Result, metric: Metric) -> Interval:
-    """Interval of the difference of two independent numbers."""
-    if metric == "perplexity":
-        return MISSING
-    x, y = (a.leakage, b.leakage) if metric == "leakage" else (a.success, b.success)
+def independent_difference(x: Interval, y: Interval) -> Interval:
+    """Difference of two independent numbers, x minus y, from the sides of their intervals."""
     gap = x.value - y.value
     down = sqrt((x.value - x.low) ** 2 + (y.high - y.value) ** 2)
     up = sqrt((x.high - x.value) ** 2 + (y.value - y.low) ** 2)

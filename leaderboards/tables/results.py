@@ -236,18 +236,20 @@ class ResultsTable(Sequence[Result]):
         return ResultsTable(filter(agrees, self._rows), self.groups)
 
     @property
+    def settings(self) -> list[Setting]:
+        """All settings, also those on which no attack reads anything."""
+        return [setting for group in self.groups for setting in group.settings]
+
+    @property
     def reproduced(self) -> ResultsTable:
         """The table without submitted settings that were not reproduced."""
-        if all(setting.is_reproduced for group in self.groups for setting in group.settings):
+        if all(setting.is_reproduced for setting in self.settings):
             return self
+        kept = [[one for one in group.settings if one.is_reproduced] for group in self.groups]
         groups = [
-            replace(
-                group, settings=[setting for setting in group.settings if setting.is_reproduced]
-            )
-            for group in self.groups
+            replace(group, settings=own) for group, own in zip(self.groups, kept, strict=True) if own
         ]
-        rows = [row for row in self._rows if row.setting.is_reproduced]
-        return ResultsTable(rows, [group for group in groups if group.settings])
+        return ResultsTable((row for row in self._rows if row.setting.is_reproduced), groups)
 
     def under(self, attacks: Attacks) -> ResultsTable:
         """The table restricted to some attacks, also on the twins."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan, nan
 from statistics import fmean
@@ -85,6 +85,10 @@ class Setting:
     @cached_property
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.records))
+
+    def on(self, seeds: Collection[int]) -> Setting:
+        """The setting with some of its seeds."""
+        return replace(self, records={s: r for s, r in self.records.items() if s in seeds})
 
     @cached_property
     def offer(self) -> tuple[object, ...]:

@@ -31,7 +31,8 @@ def newer(record, **fields):
 def shifted(record, success):
     """The same record whose attack found something else."""
     (leak,) = record.leaks
-    found = leak.success.model_copy(update={"value": success})
+    ends = {"value": success, "low": success - 0.01, "high": success + 0.01}
+    found = leak.success.model_copy(update=ends)
     return record.model_copy(update={"leaks": [leak.model_copy(update={"success": found})]})
 
 
@@ -62,10 +63,25 @@ def test_another_version_of_a_method_is_the_reason_and_the_difference_is_paired_
     assert change.clear
 
 
-def test_more_seeds_are_the_reason_and_the_interval_is_that_of_strangers():
-    (utility, inversion) = changed(SAP[:2], SAP)
-    assert utility.why == inversion.why == ("seeds: 0, 1 → 0, 1, 2",)
-    assert utility.difference.value == pytest.approx(0.005)
+def test_unlike_seeds_are_compared_on_the_common_ones_and_the_row_says_so():
+    # On both common seeds 0.2 is added; the third seed alone moves the mean by more.
+    more = [shifted(one, value) for one, value in zip(SAP, (0.7, 0.71, 0.99), strict=True)]
+    (utility, inversion) = changed(SAP[:2], more)
+    limit = ("seeds: 0, 1 → 0, 1, 2", "difference on common seeds only: 0, 1")
+    assert utility.why == inversion.why == limit
+    assert (utility.new.value, utility.difference.ends) == (pytest.approx(0.81), (0, 0, 0))
+    assert inversion.difference.value == pytest.approx(0.2)
+    assert inversion.clear
+    assert not utility.clear
+    # One common seed has the interval of its cells, not that of means over other seeds.
+    (_, inversion) = changed(SAP[:1], more)
+    assert inversion.difference.low == pytest.approx(0.2 - (0.01**2 * 2) ** 0.5)
+
+
+def test_without_a_common_seed_the_interval_is_that_of_strangers():
+    (utility, inversion) = changed(SAP[:1], SAP[1:2])
+    assert utility.why == inversion.why == ("seeds: 0 → 1", "no seed in common")
+    assert utility.difference.value == pytest.approx(0.01)
     assert not utility.clear
 
 
