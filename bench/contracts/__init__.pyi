@@ -26,6 +26,7 @@ from .cell import fingerprint as fingerprint
 from .cell import metric_mismatch as metric_mismatch
 from .computing import Memory as Memory
 from .computing import Progress as Progress
+from .computing import grouped as grouped
 from .computing import quietly as quietly
 from .errors import LeakboardError as LeakboardError
 from .errors import MissingExtra as MissingExtra

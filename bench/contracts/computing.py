@@ -1,10 +1,10 @@
-"""Support for long computations: progress, and a cache of what was learned from public data."""
+"""Support for computations: progress, groups, and a cache of what was learned from public data."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,17 @@ def quietly(what: str, items: Iterable[Any], total: int) -> Iterable[Any]:
 
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by their key, both in order of appearance."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
+
+
 DEFAULT_CAPACITY = 24
 """Default number of results in a `Memory`."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from leakboard.bench.contracts import Claim, Leak, Record, attack_id
+from leakboard.bench.contracts import Claim, Leak, Record, attack_id, grouped
 from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.tables import (
@@ -29,11 +29,9 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
     """
     for group in table.groups:
         open_ = [
-            found
+            _audits(setting)
             for setting in group.settings
             if setting.undefended and setting.defense != UNTUNED
-            for found in [_audits(setting)]
-            if found
         ]
         for setting in group.settings:
             own = {} if setting.undefended else _audits(setting)
@@ -47,12 +45,9 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
 
 def _audits(setting: Setting) -> dict[str, Audits]:
     """Audits of a setting, by attack."""
-    found: dict[str, list[tuple[Record, Leak]]] = {}
-    for record in setting.records.values():
-        for leak in record.leaks:
-            if leak.epsilon is not None:
-                found.setdefault(attack_id(leak.attack), []).append((record, leak))
-    return dict(found)
+    every = [(record, leak) for record in setting.records.values() for leak in record.leaks]
+    audited = (audit for audit in every if audit[1].epsilon is not None)
+    return {**grouped(audited, lambda audit: attack_id(audit[1].attack))}
 
 
 def _most(settings: Sequence[Mapping[str, Audits]], attack: str, claim: Claim) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from leakboard.bench.contracts import Goal
+from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
 from leakboard.leaderboards.tables import (
     ALL,
@@ -110,12 +110,13 @@ class Level:
     elsewhere: bool = False
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:
-        groups: dict[tuple[str, str], list[Result]] = {}
-        for row in tables.whole:
-            if row.goal != self.goal or not row.is_certified or not self.rows(row):
-                continue
-            if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline):
-                groups.setdefault((row.defense, row.setting.task), []).append(row)
+        asked = (
+            row
+            for row in tables.whole
+            if row.goal == self.goal and row.is_certified and self.rows(row)
+            if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline)
+        )
+        groups = grouped(asked, lambda row: (row.defense, row.setting.task))
         rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
         if rows:
             yield self._finding(rows)
@@ -151,30 +152,24 @@ def _spoken(rule: Contrast, differences: Sequence[Difference]) -> Iterator[Findi
 
     Differences below the margin are ignored.
     """
-    tasks: dict[tuple[str, str], list[Difference]] = {}
-    for difference in differences:
-        if not difference.mean.is_missing:
-            tasks.setdefault((difference.a.setting.task, difference.a.setting.model), []).append(
-                difference
-            )
+    known = (gap for gap in differences if not gap.mean.is_missing)
+    tasks = grouped(known, lambda gap: (gap.a.setting.task, gap.a.setting.model))
     alike = []
     for of_task in tasks.values():
-        if rule.margin and all(_is_within(difference, rule.margin) for difference in of_task):
+        if rule.margin and all(_is_within(gap, rule.margin) for gap in of_task):
             alike += of_task
             continue
         for verdict, words in (("more", rule.more), ("less", rule.less)):
             clear = [
-                difference
-                for difference in of_task
-                if difference.verdict == verdict and abs(difference.mean.value) >= rule.margin
+                gap
+                for gap in of_task
+                if gap.verdict == verdict and abs(gap.mean.value) >= rule.margin
             ]
             if clear and words:
-                first = min(
-                    clear, key=lambda difference: (difference.p, -abs(difference.mean.value))
-                )
+                first = min(clear, key=lambda gap: (gap.p, -abs(gap.mean.value)))
                 yield _finding(rule, words, [first, *clear], len(clear), len(of_task))
     if alike and rule.same:
-        widest = max(alike, key=lambda difference: abs(difference.mean.value))
+        widest = max(alike, key=lambda gap: abs(gap.mean.value))
         yield _finding(rule, rule.same, [widest, *alike], len(alike), len(alike))
 
 

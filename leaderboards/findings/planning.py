@@ -8,7 +8,7 @@ from itertools import groupby
 from math import inf, sqrt
 from statistics import median
 
-from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.leaderboards.findings.power import ENOUGH, Comparison, comparisons
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
@@ -43,9 +43,7 @@ def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict
 
 def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> str:
     """The claims that are open, each with the cheapest of its pairs that have most seeds."""
-    by_claim: dict[str, list[Comparison]] = {}
-    for pair in found:
-        by_claim.setdefault(pair.subject, []).append(pair)
+    by_claim = grouped(found, lambda pair: pair.subject)
     rows = []
     for verdict in verdicts:
         pairs = by_claim.get(verdict.claim.id, [])
@@ -132,13 +130,12 @@ def records_table(words: str, records: RecordSet) -> str:
 
 def _tuning(records: RecordSet) -> str:
     """The settings of each folder with a tuned one, by their number of trials."""
-    every = [setting for group in records.table.groups for setting in group.settings]
     settings: dict[int, Setting] = {}
     rows, by_judgement = [], 0
     for folder, keys in records.by_folder.items():
         found = [
             setting
-            for setting in every
+            for setting in records.table.settings
             if setting.defense != "untuned" and not keys.isdisjoint(setting.keys)
         ]
         if folder.endswith(TRIALS) or not found:

@@ -169,7 +169,7 @@ def comparisons(
 
 def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Comparison]:
     tables = Tables(table)
-    present = {setting.defense for group in table.groups for setting in group.settings}
+    present = {setting.defense for setting in table.settings}
     for claim in claims:
         if not {claim.a.defense, claim.b.defense} <= present:
             continue

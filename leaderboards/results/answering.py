@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.bench.external import Audit
 from leakboard.bench.scoring import advantage_low
 from leakboard.leaderboards.results.sources import published
@@ -34,10 +34,8 @@ def answer(audit: Audit, budget: float) -> list[str]:
 def _helping(audit: Audit, budget: float) -> str:
     """Settings by the published records for each goal that is read, or an empty string."""
     read = {leak.goal for leak in audit.leaks if leak.channel and (advantage_low(leak) or 0) > 0}
-    homes: dict[tuple[str, str], list[Goal]] = {}
-    for goal in GOAL_WORDS:
-        if goal in read and goal in HOMES:
-            homes.setdefault(HOMES[goal], []).append(goal)
+    answered = (goal for goal in GOAL_WORDS if goal in read and goal in HOMES)
+    homes = grouped(answered, lambda goal: HOMES[goal])
     parts = []
     for (suite, task), goals in homes.items():
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures import LEAKAGE_WORDS, Place, measured_words
 from leakboard.leaderboards.rendering import (
     Cell,
@@ -54,13 +54,13 @@ def paper_text(table: ResultsTable, form: str, goal: Goal | None = None) -> str:
 
 def paper_tables(table: ResultsTable, goal: Goal | None = None) -> Iterator[Table]:
     """A table for each goal, task, model and attribute, with a row for each setting, no protection first."""
-    places: dict[tuple[Goal, Place], list[Result]] = {}
-    for one in table if goal is None else table.select(goal=goal):
-        place = Place(one.setting.task, one.setting.model, one.attribute)
-        places.setdefault((one.goal, place), []).append(one)
-    for (of, place), own in sorted(
-        places.items(), key=lambda each: [*GOAL_WORDS].index(each[0][0])
-    ):
+
+    def where(one: Result) -> tuple[Goal, Place]:
+        return one.goal, Place(one.setting.task, one.setting.model, one.attribute)
+
+    places = grouped(table if goal is None else table.select(goal=goal), where)
+    order = [*GOAL_WORDS]
+    for (of, place), own in sorted(places.items(), key=lambda each: order.index(each[0][0])):
         own.sort(key=lambda one: (not one.is_baseline, one.defense))
         columns = in_unit(COLUMNS, own[0].setting.unit)
         metric = own[0].setting.first.utility_metric

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
-from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part
+from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part, grouped
 from leakboard.bench.scoring import NEEDED
 from leakboard.leaderboards.tables.compare import (
     MATTERS,
@@ -273,11 +273,13 @@ def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[
     """Verdicts on the claims, in their order."""
     tables = Tables(table)
     found = [_evaluate(claim, tables) for claim in claims]
-    groups: dict[str, list[Answer]] = {}
-    for judged in found:
-        groups.setdefault(judged.claim.group or judged.claim.id, []).append(judged.answer)
+
+    def group(judged: ClaimVerdict) -> str:
+        return judged.claim.group or judged.claim.id
+
+    groups = grouped(found, group)
     return [
-        replace(judged, whole=joint_answer(groups[judged.claim.group or judged.claim.id]))
+        replace(judged, whole=joint_answer([one.answer for one in groups[group(judged)]]))
         for judged in found
     ]
 

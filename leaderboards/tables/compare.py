@@ -10,6 +10,7 @@ from functools import lru_cache
 from math import fsum, isnan, nan, sqrt
 from typing import Any, Literal
 
+from leakboard.bench.contracts import grouped
 from leakboard.bench.methods import registry
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 from leakboard.leaderboards.tables.leakage import Candidate
@@ -237,9 +238,7 @@ def pairs(
 ) -> list[Pair]:
     """Pairs of each `a` with the `b` of the same place and training, or with all of the place if there is none."""
     rows = list(rows)
-    others: dict[Hashable, list[Result]] = {}
-    for row in filter(is_b, rows):
-        others.setdefault(place(row), []).append(row)
+    others = grouped(filter(is_b, rows), place)
     made = []
     for a in filter(is_a, rows):
         near = [b for b in others.get(place(a), ()) if b.setting is not a.setting]

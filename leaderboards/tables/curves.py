@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from math import inf
 from statistics import fmean
 
-from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, notebook_html
+from leakboard.bench.contracts import (
+    Goal,
+    LeakboardError,
+    did_you_mean,
+    grouped,
+    notebook_html,
+)
 from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (
@@ -99,36 +105,26 @@ class Curve:
 
 def curves(table: Iterable[Result]) -> list[Curve]:
     """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
-    places: dict[_Place, dict[tuple[object, ...], dict[tuple[object, ...], list[Result]]]] = {}
-    for row in table:
-        setting = row.setting
-        if not row.is_baseline:
-            place = (setting.task, setting.model, setting.defense, row.goal, row.attribute)
-            *params, _ = setting.offer
-            trainings = places.setdefault(place, {}).setdefault(tuple(params), {})
-            trainings.setdefault(setting.offer, []).append(row)
+
+    def place(row: Result) -> tuple[str, str, str, Goal, str]:
+        return row.setting.task, row.setting.model, row.defense, row.goal, row.attribute
+
+    places = grouped((row for row in table if not row.is_baseline), place)
     return [
-        Curve(
-            *place,
-            tuple(
-                sorted((row for each in by_params.values() for row in _rows(each)), key=_mildest)
-            ),
-        )
-        for place, by_params in places.items()
+        Curve(*where, tuple(sorted((row for alike in same for row in _rows(alike)), key=_mildest)))
+        for where, own in places.items()
+        for same in [grouped(own, lambda row: row.setting.offer[:-1]).values()]
     ]
 
 
-_Place = tuple[str, str, str, Goal, str]
-
-
-def _rows(trainings: Mapping[tuple[object, ...], Sequence[Result]]) -> list[Result]:
+def _rows(every: Sequence[Result]) -> list[Result]:
     """One row for each training of equal parameters.
 
     The cost is that of the result with most tuning trials, then most seeds, so it does not depend on outcomes. The
     leakage is the largest of the training. Few attacks are no advantage: if the strongest attack on another training
     did not run on this one, the leakage of that training counts here as well.
     """
-    every = [row for rows in trainings.values() for row in rows]
+    trainings = grouped(every, lambda row: row.setting.offer)
     found = []
     for rows in trainings.values():
         priced = max(
@@ -155,14 +151,11 @@ def _rows(trainings: Mapping[tuple[object, ...], Sequence[Result]]) -> list[Resu
 
 def joint_results(rows: Iterable[Result], goals: Sequence[Goal]) -> list[Result]:
     """One row for each setting of a defense that is made against all of the goals; its goal is the first of them."""
-    by_setting: dict[int, dict[Goal, list[Result]]] = {}
-    for row in rows:
-        if row.goal in goals and goals_of(row.defense).issuperset(goals):
-            by_setting.setdefault(id(row.setting), {}).setdefault(row.goal, []).append(row)
+    asked = (row for row in rows if row.goal in goals and goals_of(row.defense).issuperset(goals))
     return [
-        most_leaking([row for same in by_goal.values() for row in same], goals[0])
-        for by_goal in by_setting.values()
-        if len(by_goal) == len(goals)
+        most_leaking(own, goals[0])
+        for own in grouped(asked, lambda row: id(row.setting)).values()
+        if len({row.goal for row in own}) == len(goals)
     ]
 
 

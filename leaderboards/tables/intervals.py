@@ -8,6 +8,8 @@ from functools import cache
 from math import fsum, isnan, nan, sqrt
 from typing import Any
 
+from leakboard.bench.contracts import Estimate
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -32,6 +34,11 @@ class Interval:
     def columns(self, name: str) -> dict[str, float]:
         """Columns of a table: `name`, `name_low` and `name_high`."""
         return dict(zip((name, f"{name}_low", f"{name}_high"), self.ends, strict=True))
+
+    @classmethod
+    def of(cls, estimate: Estimate) -> Interval:
+        """The interval of an estimate of a record."""
+        return cls(estimate.value, estimate.low, estimate.high)
 
     @classmethod
     def of_row(cls, row: Any, name: str) -> Interval:

@@ -145,18 +145,8 @@ def _reading(
     if baseline >= leak.ceiling:
         return None
     where = (leak.attack.name, params, str(leak.channel), moment)
-    interval = Interval(success.value, success.low, success.high)
-    return Reading(
-        where,
-        leak.attack.version,
-        leak.metric,
-        interval,
-        success.chance,
-        baseline,
-        leak.ceiling,
-        success.n,
-        kept,
-    )
+    numbers = Interval.of(success), success.chance, baseline, leak.ceiling, success.n
+    return Reading(where, leak.attack.version, leak.metric, *numbers, kept)
 
 
 def _share_floor(

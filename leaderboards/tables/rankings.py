@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
 from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
@@ -111,10 +111,8 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     """
     check_budget(budget)
     rows = list(table)
-    same: dict[tuple[object, ...], list[Result]] = {}
-    for curve in curves(rows):
-        for row in curve.results:
-            same.setdefault(row.setting.offer, []).append(row)
+    every = (row for curve in curves(rows) for row in curve.results)
+    same = grouped(every, lambda row: row.setting.offer)
     return [
         *_rankings(rows, rows, budget, same),
         *_rankings(joint_results(rows, BOTH), rows, budget, same, BOTH[1:]),
@@ -129,11 +127,8 @@ def _rankings(
     also: tuple[Goal, ...] = (),
 ) -> Iterator[Ranking]:
     """Rankings of the results that were asked for; `rows` are all results, with the baselines."""
-    places: dict[tuple[Goal, str, str, str], list[Curve]] = {}
-    for curve in curves(asked):
-        if curve.results[0].is_made_for_goal:
-            place = (curve.goal, curve.attribute, curve.task, curve.model)
-            places.setdefault(place, []).append(curve)
+    made = [curve for curve in curves(asked) if curve.results[0].is_made_for_goal]
+    places = grouped(made, lambda one: (one.goal, one.attribute, one.task, one.model))
     order = list(GOAL_WORDS)
     for place in sorted(places, key=lambda place: order.index(place[0])):
         own = places[place]
@@ -181,8 +176,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
     if not found:
         ran = {
             leak.attack.name
-            for group in table.groups
-            for setting in group.settings
+            for setting in table.settings
             for record in setting.records.values()
             for leak in record.leaks
         }

@@ -247,7 +247,9 @@ class ResultsTable(Sequence[Result]):
             return self
         kept = [[one for one in group.settings if one.is_reproduced] for group in self.groups]
         groups = [
-            replace(group, settings=own) for group, own in zip(self.groups, kept, strict=True) if own
+            replace(group, settings=own)
+            for group, own in zip(self.groups, kept, strict=True)
+            if own
         ]
         return ResultsTable((row for row in self._rows if row.setting.is_reproduced), groups)
 

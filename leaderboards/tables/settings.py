@@ -9,7 +9,7 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from leakboard.bench.contracts import CORRELATIONS, Plant, Record
+from leakboard.bench.contracts import CORRELATIONS, Plant, Record, grouped
 from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
 from leakboard.bench.tasks import planted_view
@@ -131,9 +131,7 @@ class Setting:
     def utility(self) -> Interval:
         values = list(self.utility_by_seed.values())
         known = next((r.utility for r in self.records.values() if r.utility is not None), None)
-        return mean_interval(
-            values, Interval(known.value, known.low, known.high) if known else MISSING
-        )
+        return mean_interval(values, Interval.of(known) if known else MISSING)
 
     @cached_property
     def megabytes(self) -> float:
@@ -273,10 +271,7 @@ def _mark(records: Iterable[Record]) -> str:
 
 def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:
     """Comparable records by their common digits, sorted by these."""
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(group_digits(record.cell), []).append(record)
-    return dict(sorted(found.items()))
+    return dict(sorted(grouped(records, lambda record: group_digits(record.cell)).items()))
 
 
 def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
@@ -284,16 +279,16 @@ def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
 
     Groups with equal words get digits, of the data if these differ, else of the setup.
     """
-    peers: dict[tuple[str, str, str], list[str]] = {}
-    for digits, own in groups.items():
-        peers.setdefault((own[0].cell.task, own[0].cell.model, _setup(own)), []).append(digits)
+    words = {digits: _setup(own) for digits, own in groups.items()}
+    cells = {digits: own[0].cell for digits, own in groups.items()}
+    peers = grouped(groups, lambda digits: (cells[digits].task, cells[digits].model, words[digits]))
     found = dict[str, str]()
-    for (_, _, words), same in peers.items():
-        data = {digits: groups[digits][0].cell.data_hash[:8] for digits in same}
+    for same in peers.values():
+        data = {digits: cells[digits].data_hash[:8] for digits in same}
         by_data = len(set(data.values())) == len(same)
         for digits in same:
             suffix = f", data {data[digits]}" if by_data else f", setup {digits}"
-            found[digits] = words + suffix * (len(same) > 1)
+            found[digits] = words[digits] + suffix * (len(same) > 1)
     return found
 
 

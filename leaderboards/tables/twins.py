@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from leakboard.bench.contracts import grouped
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.tables.leakage import Aim, Strongest
 from leakboard.leaderboards.tables.settings import Group, Setting
@@ -16,11 +17,8 @@ class Twins:
         self, groups: Sequence[Group], attacked: Mapping[int, Mapping[Aim, Strongest]]
     ) -> None:
         self._attacked = attacked
-        self._settings: dict[tuple[object, ...], list[Setting]] = {}
-        for group in groups:
-            for setting in group.settings:
-                if setting.undefended:
-                    self._settings.setdefault(_place(setting), []).append(setting)
+        every = (setting for group in groups for setting in group.settings)
+        self._settings = grouped((one for one in every if one.undefended), _place)
 
     def of(
         self, setting: Setting, aim: Aim, mine: Strongest
