@@ -3,8 +3,9 @@ from .files import draw_figure as draw_figure
 from .files import draw_on_axes as draw_on_axes
 from .files import save as save
 from .files import styled as styled
-from .html import TABLE_CSS as TABLE_CSS
 from .html import html_table as html_table
+from .html import svg_plot as svg_plot
+from .html import templates as templates
 from .latex import latex_table as latex_table
 from .plot import CLASSES as CLASSES
 from .plot import GREY as GREY
@@ -17,8 +18,6 @@ from .plot import Point as Point
 from .plot import Reference as Reference
 from .plot import Series as Series
 from .plot import exact as exact
-from .svg import PLOT_CSS as PLOT_CSS
-from .svg import svg_plot as svg_plot
 from .table import LEAKAGE_COLUMN as LEAKAGE_COLUMN
 from .table import Cell as Cell
 from .table import Column as Column

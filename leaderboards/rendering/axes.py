@@ -57,16 +57,9 @@ def _series(ax: Axes, series: Series) -> None:
         if any(end.low < end.high for end in ends):
             low = [_reach(end.value - end.low) for end in ends]
             reaches[f"{axis}err"] = [low, [_reach(end.high - end.value) for end in ends]]
-    if series.band:
-        inside = [point for point in points if not isnan(point.y.low)]
-        ax.fill_between(
-            [point.x.value for point in inside],
-            [point.y.low for point in inside],
-            [point.y.high for point in inside],
-            color=series.colour,
-            alpha=0.15,
-            linewidth=0,
-        )
+    if series.bounded and series.band:
+        edges = zip(*((one.x.value, one.y.low, one.y.high) for one in series.bounded), strict=True)
+        ax.fill_between(*edges, color=series.colour, alpha=0.15, linewidth=0)
     if reaches:
         whisker: dict[str, Any] = {
             "ecolor": series.colour,

@@ -1,104 +1,99 @@
-"""Tables as HTML."""
+"""Tables and plots as HTML, by the templates of this folder: they need no script, and take the colours of the page."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import floor, isnan, log10
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.rendering.table import Cell, Column, Table
+from leakboard.leaderboards.rendering.plot import Axis, Panel, Plot
+from leakboard.leaderboards.rendering.table import Table
 
-TABLE_CSS = """\
-table.results { border-collapse: collapse; }
-table.results caption { text-align: left; font-weight: 600; }
-table.results th, table.results td { padding: 0.25rem 0.75rem 0.25rem 0; text-align: left; vertical-align: top; }
-table.results thead th, table.results tr { border-bottom: 1px solid color-mix(in srgb, currentColor 15%, transparent); }
-table.results .right { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-table.results .muted, table.results small { opacity: 0.65; }
-table.results .good { color: #117733; }
-table.results .bad { color: #882255; }
-table.results tr.between th { font-weight: normal; font-style: italic; padding-top: 0.75rem; }
-.bar { position: relative; display: block; width: 100%; min-width: 5rem; height: 0.35rem;
-  background: color-mix(in srgb, currentColor 10%, transparent); }
-.bar i { position: absolute; inset: 0 auto 0 0; width: var(--value); background: #0077bb; }
-.bar b { position: absolute; top: 42%; height: 16%; left: var(--low);
-  width: calc(var(--high) - var(--low)); background: currentColor; }
-"""
-"""Style of tables; a page includes it once."""
+WIDTH, HEIGHT = 460, 320
+"""Units of the view box of a panel; on a page a unit is about a pixel."""
+LEFT, RIGHT, TOP, BOTTOM = 56, 14, 10, 44
 
 
-def html_table(table: Table, css_class: str = "results") -> Markup:
-    """The table with caption, scopes of headings, bars and notes; all text is escaped.
-
-    Raises:
-        LeakboardError: a link that is neither relative nor http(s).
-    """
-    heads = Markup("").join(_head(column) for column in table.columns)
-    rows = Markup("\n").join(
-        _between(row, len(table.columns))
-        if isinstance(row, str)
-        else _row(table.cells(row), table.columns)
-        for row in table.rows
-    )
-    notes = Markup("").join(Markup('<p class="note">{}</p>\n').format(n) for n in table.notes)
-    return Markup(
-        '<table class="{}">\n<caption>{}</caption>\n<thead><tr>{}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table>\n{}'
-    ).format(css_class, table.title, heads, rows, notes)
-
-
-def _head(column: Column) -> Markup:
-    return Markup('<th scope="col"{}{}>{}</th>').format(
-        _attribute("class", column.align if column.align == "right" else ""),
-        _attribute("title", column.help),
-        column.label,
+def templates(package: str) -> Environment:
+    """The templates of a package: all text in them is escaped, and a missing variable is an error."""
+    return Environment(
+        loader=PackageLoader(package),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
 
 
-def _between(text: str, columns: int) -> Markup:
-    return Markup('<tr class="between"><th scope="rowgroup" colspan="{}">{}</th></tr>').format(
-        columns, text
+TEMPLATES = templates("leakboard.leaderboards.rendering")
+
+
+def html_table(table: Table) -> Markup:
+    """The table with caption, scopes of headings, bars and notes."""
+    return Markup(TEMPLATES.get_template("table.html").render(table=table))
+
+
+def svg_plot(plot: Plot) -> Markup:
+    """The plot as a picture in SVG for each panel, with its legend and caption."""
+    series = [one for panel in plot.panels for one in panel.series]
+    legend = {one.name: one for one in series if one.name and one.measured}
+    panels = [(panel, *_scales(panel)) for panel in plot.panels]
+    shown = {"plot": plot, "panels": panels, "legend": legend.values()}
+    template = TEMPLATES.get_template("plot.html")
+    return Markup(template.render(shown, width=WIDTH, height=HEIGHT))
+
+
+class _Scale:
+    """Map from values of an axis to units of the picture, with ticks."""
+
+    def __init__(self, axis: Axis, values: Sequence[float], start: float, stop: float) -> None:
+        self.axis, self.start, self.stop = axis, start, stop
+        self.transform: Callable[[float], float] = log10 if axis.log else float
+        known = [v for v in values if not isnan(v) and not (axis.log and v <= 0)] or [0.1, 1.0]
+        low = min(known) if axis.low is None else axis.low
+        high = max(known) if axis.high is None else axis.high
+        if high <= low:
+            low, high = (low / 2, low * 2) if axis.log else (low - 0.5, low + 0.5)
+        elif not axis.log:
+            low -= 0.04 * (high - low) if axis.low is None else 0
+            high += 0.04 * (high - low) if axis.high is None else 0
+        self.low, self.high = self.transform(low), self.transform(high)
+
+    def __call__(self, value: float) -> float:
+        share = (self.transform(value) - self.low) / (self.high - self.low)
+        share = min(max(share if self.axis.rises else 1 - share, 0.0), 1.0)
+        return round(self.start + share * (self.stop - self.start), 1)
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        given = self._own_ticks() if self.axis.ticks is None else self.axis.ticks
+        margin = 1e-9 * (self.high - self.low)
+        return [
+            (value, text)
+            for value, text in given
+            if self.low - margin <= self.transform(value) <= self.high + margin
+        ]
+
+    def _own_ticks(self) -> list[tuple[float, str]]:
+        """Powers of ten, or about five multiples of 1, 2 or 5 times a power of ten."""
+        if self.axis.log:
+            powers = range(floor(self.low), floor(self.high) + 1)
+            return [(10.0**n, f"{10.0**n:g}") for n in powers]
+        span = self.high - self.low
+        power = 10.0 ** floor(log10(span / 4))
+        step = next(n * power for n in (1, 2, 5, 10) if span / (n * power) <= 5.5)
+        values = [step * (floor(self.low / step) + n) for n in range(12)]
+        return [(v, f"{100 * v:.0f} %" if self.axis.percent else f"{v:z.6g}") for v in values]
+
+
+def _scales(panel: Panel) -> tuple[_Scale, _Scale]:
+    points = [point for series in panel.series for point in series.points]
+    xs = [point.x.value for point in points]
+    xs += [reference.value for reference in panel.references if reference.axis == "x"]
+    ys = [end for point in points for end in point.y.ends]
+    return (
+        _Scale(panel.x, xs, LEFT, WIDTH - RIGHT),
+        _Scale(panel.y, ys, HEIGHT - BOTTOM, TOP),
     )
-
-
-def _row(cells: Sequence[Cell], columns: Sequence[Column]) -> Markup:
-    parts = Markup("").join(
-        _cell(cell, column, n == 0)
-        for n, (cell, column) in enumerate(zip(cells, columns, strict=True))
-    )
-    return Markup("<tr>{}</tr>").format(parts)
-
-
-def _cell(cell: Cell, column: Column, names_row: bool) -> Markup:
-    body = Markup("{}").format(cell.text)
-    if cell.link:
-        body = Markup('<a href="{}">{}</a>').format(_checked(cell.link), body)
-    if cell.detail:
-        body += Markup(" <small>{}</small>").format(cell.detail)
-    if cell.bar is not None and not cell.bar.is_missing:
-        value, low, high = (f"{100 * x:.1f}%" for x in cell.bar.clipped().ends)
-        if "nan%" in (low, high):
-            low = high = value
-        body += Markup(
-            '<span class="bar" aria-hidden="true" style="--value:{};--low:{};--high:{}"><i></i><b></b></span>'
-        ).format(value, low, high)
-    kinds = [column.align] * (column.align == "right") + [cell.tone] * (cell.tone != "plain")
-    return Markup("<{0}{1}{2}{3}{4}>{5}</{0}>").format(
-        "th" if names_row else "td",
-        Markup(' scope="row"') if names_row else "",
-        _attribute("class", " ".join(kinds)),
-        _attribute("title", cell.help),
-        _attribute("data-sort", "" if cell.sort is None else f"{cell.sort:g}"),
-        body,
-    )
-
-
-def _attribute(name: str, value: str) -> Markup:
-    return Markup(' {}="{}"').format(name, value) if value else Markup("")
-
-
-def _checked(link: str) -> str:
-    scheme, colon, _ = link.partition(":")
-    if colon and "/" not in scheme and scheme.lower() not in ("http", "https"):
-        raise LeakboardError(f"link: expected a relative or http(s) address, got {link!r:.80}")
-    return link

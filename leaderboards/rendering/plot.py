@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from typing import Literal
 
 from leakboard.leaderboards.tables import Interval
@@ -69,6 +70,11 @@ class Series:
     def measured(self) -> list[Point]:
         """Points of which both numbers are known."""
         return [one for one in self.points if not (one.x.is_missing or one.y.is_missing)]
+
+    @property
+    def bounded(self) -> list[Point]:
+        """Measured points with an interval of y, the corners of a band."""
+        return [one for one in self.measured if not isnan(one.y.low)]
 
 
 @dataclass(frozen=True)

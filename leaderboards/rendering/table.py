@@ -46,17 +46,12 @@ class Cell:
     Attributes:
         detail: small or pale text after the main text.
         bar: share from 0 to 1 with its interval, drawn on pages.
-        link: relative or http(s) address.
-        sort: sort key on pages; by default the text.
     """
 
     text: str
     detail: str = ""
     tone: Tone = "plain"
     bar: Interval | None = None
-    link: str = ""
-    help: str = ""
-    sort: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,12 +85,11 @@ LEAKAGE_COLUMN = Column(
 )
 
 
-def leakage_cell(leakage: Interval, missing: str = "not certified", link: str = "") -> Cell:
-    """Leakage as a percentage with its interval and a bar, or `missing` in pale letters."""
+def leakage_cell(leakage: Interval) -> Cell:
+    """Leakage as a percentage with its interval and a bar, or 'not certified' in pale letters."""
     if leakage.is_missing:
-        return Cell(missing, tone="muted", link=link)
-    shown = leakage.clipped()
-    return Cell(format_percent_interval(leakage), bar=shown, link=link, sort=shown.value)
+        return Cell("not certified", tone="muted")
+    return Cell(format_percent_interval(leakage), bar=leakage)
 
 
 def markdown_table(table: Table) -> str:

@@ -11,7 +11,7 @@ from leakboard.bench import __version__
 from leakboard.bench.contracts import Channel, LeakboardError, did_you_mean, path_of, teaches
 from leakboard.bench.exchange import MANIFEST
 from leakboard.bench.records import replacing
-from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS, html_table
+from leakboard.leaderboards.rendering import html_table
 from leakboard.leaderboards.report.advice import advice_on, table_of
 from leakboard.leaderboards.report.exposures import (
     SUBJECTS,
@@ -202,7 +202,7 @@ def _page(
         environment("leakboard.leaderboards.report")
         .get_template("report.html")
         .render(
-            style=TABLE_CSS + PLOT_CSS + style,
+            style=style,
             lead=lead,
             cut_short=cut_short,
             summary=summary,

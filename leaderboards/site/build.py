@@ -12,7 +12,6 @@ from pathlib import Path
 from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.submissions import Collection, collect
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, model_name, task_name
-from leakboard.leaderboards.rendering import PLOT_CSS, TABLE_CSS
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
     Question,
@@ -141,9 +140,7 @@ def _findings(table: ResultsTable) -> dict[str, list[object]]:
 def _write_assets(folder: Path) -> None:
     folder.mkdir()
     with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
-        style = (assets / "style.css").read_text("utf-8")
-        (folder / "style.css").write_text(TABLE_CSS + PLOT_CSS + style, "utf-8")
-        for name in ("site.js", "threats.svg"):
+        for name in ("style.css", "site.js", "threats.svg"):
             shutil.copyfile(assets / name, folder / name)
 
 

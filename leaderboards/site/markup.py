@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
 from leakboard.bench import __version__
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings import model_name, task_name
+from leakboard.leaderboards.rendering import templates
 from leakboard.leaderboards.tables import (
     PLAIN_WORDS,
     Result,
@@ -26,14 +27,8 @@ SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
 
 
 def environment(package: str = "leakboard.leaderboards.site") -> Environment:
-    """The templates of a package; all text in them is escaped, and a missing variable is an error."""
-    made = Environment(
-        loader=PackageLoader(package),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    """The templates of a package, with the formats and addresses of pages."""
+    made = templates(package)
     made.globals |= {
         "version": __version__,
         "slug": slug,
