@@ -117,11 +117,8 @@ def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
     """
     check_style(request.style)
     look = request.inches, request.kinds_of_files, request.title, request.style
-    return [
-        file
-        for name, plot in plots(found, request).items()
-        for file in save(plot, out / name, *look)
-    ]
+    drawn = plots(found, request)
+    return [file for name, plot in drawn.items() for file in save(plot, out / name, *look)]
 
 
 def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axes:

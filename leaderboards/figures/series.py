@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from leakboard.bench.contracts import Goal, LeakboardError
-from leakboard.bench.records import canonical_json
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
+from leakboard.bench.records import Row, rows_of
 from leakboard.leaderboards.findings import task_name
-from leakboard.leaderboards.rendering import LINES, Point, Series
+from leakboard.leaderboards.rendering import LINES, Axis, Point, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     Curve,
     Interval,
+    RecordSet,
     Result,
     ResultsTable,
     count,
     curves,
+    display_name,
     format_parameter,
     format_parameters,
     goal_of,
+    knob_of,
+    other_params,
     style_of,
     varying_names,
 )
@@ -33,8 +37,8 @@ VARIANT_MARKERS = "osD^vP<X>"
 LEAKAGE_WORDS = (
     "Leakage is the share of what attacks read without the defense that they still read with it."
 )
-ToPoint = Callable[[Result], tuple[Interval, Interval] | None]
-_ResultAt = tuple[Result, tuple[Interval, Interval]]
+Numbers = tuple[Interval, Interval]
+"""Both numbers of a point: x and y."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,10 @@ class Place:
     task: str
     model: str
     attribute: str = ""
+
+    @classmethod
+    def of(cls, one: Result) -> Place:
+        return cls(one.setting.task, one.setting.model, one.attribute)
 
     @property
     def title(self) -> str:
@@ -71,14 +79,17 @@ def requested_goal(table: ResultsTable, word: str | None) -> Goal:
 def curves_by_place(table: ResultsTable, goal: Goal) -> dict[Place, list[Curve]]:
     """Curves of defenses made for a goal, or of all defenses if none is."""
     every = [curve for curve in curves(table) if curve.goal == goal]
-    made = [curve for curve in every if curve.results[0].is_made_for_goal]
-    found: dict[Place, list[Curve]] = {}
-    for curve in made or every:
-        found.setdefault(Place(curve.task, curve.model, curve.attribute), []).append(curve)
-    return found
+    made = [curve for curve in every if curve.is_made_for_goal]
+    return grouped(made or every, lambda curve: Place.of(curve.results[0]))
 
 
-def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
+def row_axis(names: Sequence[str], shared: bool = True) -> Axis:
+    """A vertical axis with a row for each name, the first on top."""
+    ticks = [(float(n), name) for n, name in enumerate(names)]
+    return Axis("", -0.6, len(names) - 0.4, ticks, rises=False, shared=shared)
+
+
+def lines(curve: Curve, to_point: Callable[[Result], Numbers | None]) -> list[Series]:
     """Lines of a defense along its knob: one joins settings of equal parameters, cut and training.
 
     Variants of parameters or cuts have names and line styles of their own, equal in all panels. Settings that differ only in training share
@@ -91,24 +102,19 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
     shown = [(one, at) for one in curve.results if (at := to_point(one)) is not None]
     varying = varying_names([one.setting.params for one, _ in shown], but=name)
     several = len({one.setting.cut for one, _ in shown}) > 1
-    variants: dict[tuple[int, str], dict[object, list[_ResultAt]]] = {}
-    for one, at in shown:
-        params = json.loads(one.setting.params)
-        rest = canonical_json({k: v for k, v in params.items() if k != name})
-        trainings = variants.setdefault((one.setting.cut, rest), {})
-        trainings.setdefault(one.setting.offer[-1], []).append((one, at))
+    variants = grouped(
+        shown, lambda of: (of[0].setting.cut, other_params(of[0].setting.params, name))
+    )
     others = [each for each in VARIANT_MARKERS if each != how.marker]
     found = []
-    for place, ((cut, rest), trainings) in enumerate(
-        sorted(variants.items(), key=lambda item: item[0])
-    ):
+    for place, (cut, rest) in enumerate(sorted(variants)):
         words = [format_parameters(rest, varying), f"cut = {cut}" if several else ""]
         words = [", ".join(filter(None, words))] if len(variants) > 1 else []
         if name is not None and len(format_parameter(name, 1)) >= LONG - 2:
             words.append(f"by {name.replace('_', ' ')}")
         title = f"{curve.title} ({'; '.join(words)})" if any(words) else curve.title
-        marker = how.marker if not place else others[(place - 1) % len(others)]
-        for own in trainings.values():
+        marker = others[(place - 1) % len(others)] if place else how.marker
+        for own in grouped(variants[cut, rest], lambda of: of[0].setting.offer[-1]).values():
             own.sort(key=lambda of: (isnan(of[0].setting.knob_value), of[0].setting.knob_value))
             points = [
                 Point(*at, _label(one, name, n in (0, len(own) - 1)), one.name)
@@ -119,7 +125,7 @@ def lines(curve: Curve, to_point: ToPoint) -> list[Series]:
     return found
 
 
-def leakage_and_utility(one: Result) -> tuple[Interval, Interval] | None:
+def leakage_and_utility(one: Result) -> Numbers | None:
     """The point of a certified setting with a utility."""
     if not one.is_certified or one.setting.utility.is_missing:
         return None
@@ -135,30 +141,39 @@ def _label(one: Result, name: str | None, is_end: bool) -> str:
     return text if is_end and len(text) < LONG else text.rpartition("= ")[2]
 
 
-def setting_names(results: Iterable[Result]) -> dict[tuple[object, ...], str]:
-    """Distinct names of settings, by `place_of`."""
-    found: dict[tuple[object, ...], str] = {}
-    for one in results:
-        name = one.name
-        if name in found.values() and place_of(one) not in found:
-            name = f"{name} (cut {one.setting.cut})"
-        found.setdefault(place_of(one), name)
-    return found
+def printed_rows(found: RecordSet, goal: Goal) -> list[Row]:
+    """The points that the mirrored paper prints about a goal."""
+    rows = [] if found.printed is None else rows_of(found.printed)
+    return [row for row in rows if row["goal"] == goal]
 
 
-def place_of(one: Result) -> tuple[object, ...]:
-    """Identity of a setting."""
-    setting = one.setting
-    return setting.group, setting.defense, setting.params, setting.cut, setting.setup
+def printed_variants(
+    rows: Iterable[Row], along: str | None = None
+) -> Iterator[tuple[str, str | None, str, list[Row]]]:
+    """A paper's points, by defense, model and the parameters but one.
+
+    Args:
+        along: the parameter that varies within a variant; by default the knob of each defense.
+
+    Yields:
+        The defense, the parameter that varies, a title, and the rows.
+    """
+    for defense, own in grouped(rows, lambda row: str(row["defense"])).items():
+        params = [row["params"] for row in own]
+        knob = along or knob_of(defense, params)
+        varying = varying_names(params, but=knob)
+        by_rest = grouped(own, lambda row: (row["model"], other_params(row["params"], knob)))  # noqa: B023
+        for (_, rest), variant in by_rest.items():
+            words = format_parameters(rest, varying)
+            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
+            yield defense, knob, title, variant
 
 
 def measured_words(results: Sequence[Result]) -> str:
     """'Measured on minilm, at most 1,000 examples per split, 3 seeds, with 95 % intervals.'"""
     models = ", ".join(dict.fromkeys(one.setting.model for one in results))
-    conditions = list(dict.fromkeys(one.setting.conditions for one in results))
-    if len(conditions) == 1 and conditions[0]:
-        about = conditions[0]
-    else:
+    about, *others = dict.fromkeys(one.setting.conditions for one in results)
+    if others or not about:
         numbers = sorted({len(one.setting.seeds) for one in results})
         least = f"{numbers[0]} to " if len(numbers) > 1 else ""
         about = f"{least}{count(numbers[-1], 'seed')}"

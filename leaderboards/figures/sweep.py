@@ -5,24 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import isnan
 from typing import Any
 
-from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
-from leakboard.bench.records import ALIKE, canonical_json, rows_of
-from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, Place, measured_words
-from leakboard.leaderboards.findings import task_name
-from leakboard.leaderboards.rendering import (
-    LINES,
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
+from leakboard.bench.contracts import Goal, Leak, LeakboardError, did_you_mean, grouped
+from leakboard.bench.records import ALIKE, Row
+from leakboard.leaderboards.figures.series import (
+    LEAKAGE_WORDS,
+    Place,
+    measured_words,
+    printed_rows,
+    printed_variants,
 )
+from leakboard.leaderboards.findings import task_name
+from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     MISSING,
@@ -82,18 +78,13 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
         swept = list(_by_setting(results_under(table, attack).select(goal=goal), against))
     if not swept:
         raise LeakboardError(f"nothing to plot: no attack on {GOAL_WORDS[goal]} read anything")
-    by_place: dict[Place, list[Swept]] = {}
-    for one in swept:
-        cell = one.result.setting
-        by_place.setdefault(Place(cell.task, cell.model, one.result.attribute), []).append(one)
     colours = _colours(swept)
     panels: list[Panel] = []
-    for place, own in by_place.items():
-        if of_attack:
-            panels.append(_panel(place.title, own, against, colours, "success"))
-            continue
-        panels += [_panel(place.title, own, against, colours, y) for y in ("leakage", "utility")]
-        panels += _printed(found, goal, place.task, against)
+    for place, own in grouped(swept, lambda one: Place.of(one.result)).items():
+        for quantity in ("success",) if of_attack else ("leakage", "utility"):
+            panels.append(_panel(place.title, own, against, colours, quantity))
+        if not of_attack:
+            panels += _printed(found, goal, place.task, against)
     title = f"{GOAL_WORDS[goal].capitalize()} along {_axis_name(against)}"
     caption = measured_words([one.result for one in swept])
     if not of_attack:
@@ -104,34 +95,34 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
 def _homes(table: ResultsTable) -> dict[str, str]:
     """Kind of each parameter: cell, training, defense or attack."""
     found: dict[str, str] = {}
-    for one in table:
-        for record in one.setting.records.values():
-            for leak in record.leaks:
-                if leak.goal == one.goal:
-                    found |= dict.fromkeys(leak.attack.params, "attack")
+    for leak in _leaks(table):
+        found |= dict.fromkeys(leak.attack.params, "attack")
     for one in table:
         found |= dict.fromkeys(one.setting.first.cell.train.model_dump(), "training")
         found |= dict.fromkeys(json.loads(one.setting.params), "defense")
     return found | dict.fromkeys(OF_CELL, "cell")
 
 
-def _value(one: Result, against: str) -> tuple[bool, Any]:
-    """Whether a setting has the parameter, and its value."""
-    cell, params = one.setting.first.cell, json.loads(one.setting.params)
-    if against in OF_CELL:
-        return True, getattr(cell, against)
-    if against in params:
-        return True, params[against]
-    train = cell.train.model_dump()
-    return against in train, train.get(against)
+def _leaks(table: ResultsTable) -> Iterator[Leak]:
+    """Leaks of the goals of the table."""
+    for one in table:
+        for record in one.setting.records.values():
+            yield from (leak for leak in record.leaks if leak.goal == one.goal)
+
+
+def _values(one: Result) -> dict[str, Any]:
+    """Values of the parameters of training, defense and cell."""
+    cell = one.setting.first.cell
+    of_cell = {name: getattr(cell, name) for name in OF_CELL}
+    return {**cell.train.model_dump(), **json.loads(one.setting.params), **of_cell}
 
 
 def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
-    rows = [one for one in table if _value(one, against)[0]]
-    names: dict[str, list[str]] = {}
-    for one in rows:
-        names.setdefault(one.defense, []).append(one.setting.params)
-    varying = {name: varying_names(params, but=against) for name, params in names.items()}
+    rows = [one for one in table if against in _values(one)]
+    varying = {
+        name: varying_names([one.setting.params for one in own], but=against)
+        for name, own in grouped(rows, lambda one: one.defense).items()
+    }
     cuts = len({one.setting.cut for one in rows}) > 1 and against != "cut"
     for one in rows:
         words = [
@@ -139,18 +130,16 @@ def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
             format_parameters(one.setting.params, varying[one.defense]),
             f"cut = {one.setting.cut}" if cuts else "",
         ]
-        yield Swept(_value(one, against)[1], ", ".join(filter(None, words)), one)
+        yield Swept(_values(one)[against], ", ".join(filter(None, words)), one)
 
 
 def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> Iterator[Swept]:
     """Points for each setting and version of an attack, and a constant line for the strongest other attack."""
-    versions: dict[tuple[str, str], dict[str, Any]] = {}
-    for one in table:
-        for record in one.setting.records.values():
-            for leak in record.leaks:
-                if leak.goal == goal and attack in (STRONGEST, leak.attack.name):
-                    params = dict(leak.attack.params)
-                    versions[leak.attack.name, str(sorted(params.items()))] = params
+    versions = {
+        (leak.attack.name, str(sorted(leak.attack.params.items()))): dict(leak.attack.params)
+        for leak in _leaks(table)
+        if attack in (STRONGEST, leak.attack.name)
+    }
     swept = {name: own for name, own in versions.items() if against in own}
     varying = varying_names(
         [json.dumps(params, default=str) for params in swept.values()], but=against
@@ -176,26 +165,22 @@ def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> It
 def _panel(
     title: str, own: Sequence[Swept], against: str, colours: dict[str, str], quantity: str
 ) -> Panel:
-    xs = _ordered([one.x for one in own])
-    place, axis = _axis(xs, against)
-    by_line: dict[str, dict[str, list[Swept]]] = {}
-    for one in own:
-        trainings = by_line.setdefault(one.name, {})
-        trainings.setdefault(_training(one.result, against), []).append(one)
+    place, axis = _axis([one.x for one in own], against)
     series = []
-    for n, (name, trainings) in enumerate(by_line.items()):
-        for line in trainings.values():
+    for n, (name, same) in enumerate(grouped(own, lambda one: one.name).items()):
+        # A line joins only results of equal training but for the swept setting.
+        for line in grouped(same, lambda one: _training(one.result, against)).values():
             points = [
-                Point(exact(place[json.dumps(one.x)]), y, detail=one.result.name)
+                Point.of(place[json.dumps(one.x)], y, detail=one.result.name)
                 for one in sorted(line, key=lambda one: place[json.dumps(one.x)])
                 if not (y := _quantity(one.result, quantity)).is_missing
             ]
             dash = LINES[n % len(LINES)] if len(points) > 1 else ""
-            how, group = style_of(line[0].result.defense), display_name(line[0].result.defense)
-            series.append(Series(name, points, colours[name], how.marker, dash, group=group))
+            defense = line[0].result.defense
+            marker, group = style_of(defense).marker, display_name(defense)
+            series.append(Series(name, points, colours[name], marker, dash, group=group))
     first = own[0].result
-    high = Axis(first.setting.first.utility_metric or "utility")
-    lines: list[Reference] = []
+    high, lines = Axis(first.setting.metric), list[Reference]()
     if quantity == "leakage":
         high = Axis(f"leakage of {GOAL_WORDS[first.goal]}", -0.03, 1.06, percent=True)
         lines = [Reference("y", 1.0, "undefended")]
@@ -206,9 +191,8 @@ def _panel(
 
 
 def _training(one: Result, against: str) -> str:
-    """Training settings but the swept one; a line joins only results of equal ones."""
-    train = one.setting.first.cell.train
-    return train.model_dump_json(exclude={*ALIKE, against})
+    """Training settings but the swept one."""
+    return one.setting.first.cell.train.model_dump_json(exclude={*ALIKE, against})
 
 
 def _quantity(one: Result, name: str) -> Interval:
@@ -221,6 +205,7 @@ def _quantity(one: Result, name: str) -> Interval:
 
 def _axis(xs: Sequence[Any], against: str) -> tuple[dict[str, float], Axis]:
     """Position of each value, and the axis; words are placed in order."""
+    xs = _ordered(xs)
     numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
     place = {json.dumps(x): float(x) if numeric else float(n) for n, x in enumerate(xs)}
     log = numeric and min(xs) > 0 and max(xs) >= LOG_FROM * min(xs)
@@ -256,43 +241,28 @@ def _colours(swept: Sequence[Swept]) -> dict[str, str]:
 
 def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[Panel]:
     """Panels of the mirrored paper's EP and utility along the same parameter, with hollow markers."""
-    if found.printed is None:
-        return
     key = "split" if against == "cut" else against  # as papers call it
     rows = [
-        (row, params)
-        for row in rows_of(found.printed)
-        if (row["goal"], row["task"]) == (goal, task)
-        and key in (params := json.loads(row["params"]))
+        row
+        for row in printed_rows(found, goal)
+        if row["task"] == task and key in json.loads(row["params"])
     ]
-
-    def source(item: tuple[Any, dict[str, Any]]) -> str:
-        return f"{item[0]['paper']}, {item[0]['artefact']}, {item[0]['model']}"
-
-    for title, group in groupby(sorted(rows, key=source), source):
-        own = list(group)
-        xs = _ordered([params[key] for _, params in own])
-        if len(xs) < 2:
+    rows.sort(key=_source)
+    for source, own in grouped(rows, _source).items():
+        xs = {id(row): json.loads(row["params"])[key] for row in own}
+        place, axis = _axis(list(xs.values()), against)
+        if len(place) < 2:
             continue
-        place, axis = _axis(xs, against)
-        varying = varying_names([row["params"] for row, _ in own], but=key)
-        lines: dict[tuple[str, str], list[tuple[Any, dict[str, Any]]]] = {}
-        for row, params in own:
-            rest = canonical_json({k: v for k, v in params.items() if k != key})
-            lines.setdefault((row["defense"], rest), []).append((row, params))
-        for name, words in (
-            ("ep", "empirical privacy (printed)"),
-            ("utility", "utility (printed)"),
+        for name, label, limits in (
+            ("ep", "empirical privacy (printed)", (-0.03, 1.03)),
+            ("utility", "utility (printed)", (None, None)),
         ):
             series = [
                 Series(
-                    ", ".join(
-                        filter(None, [display_name(defense), format_parameters(rest, varying)])
-                    )
-                    + ", as printed",
+                    title,
                     [
-                        Point(exact(place[json.dumps(params[key])]), exact(float(row[name])))
-                        for row, params in line
+                        Point.of(place[json.dumps(xs[id(row)])], float(row[name]))
+                        for row in line
                         if not isnan(row[name])
                     ],
                     PALETTE[n % len(PALETTE)],
@@ -301,9 +271,11 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                     hollow=True,
                     group=display_name(defense),
                 )
-                for n, ((defense, rest), line) in enumerate(lines.items())
+                for n, (defense, _, title, line) in enumerate(printed_variants(own, key))
             ]
-            limits = (-0.03, 1.03) if name == "ep" else (None, None)
-            yield Panel(
-                f"{task_name(task)} · {title}", axis, Axis(words, *limits), series, height=2.4
-            )
+            words = f"{task_name(task)} · {source}"
+            yield Panel(words, axis, Axis(label, *limits), series, height=2.4)
+
+
+def _source(row: Row) -> str:
+    return f"{row['paper']}, {row['artefact']}, {row['model']}"

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
-from leakboard.leaderboards.rendering.labels import Floats, Label, place_labels
+from leakboard.leaderboards.rendering.labels import Floats, place_labels
 from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Reference, Series
 
 SMALL = 6.5
@@ -57,9 +57,10 @@ def _series(ax: Axes, series: Series) -> None:
         if any(end.low < end.high for end in ends):
             low = [_reach(end.value - end.low) for end in ends]
             reaches[f"{axis}err"] = [low, [_reach(end.high - end.value) for end in ends]]
-    if series.bounded and series.band:
-        edges = zip(*((one.x.value, one.y.low, one.y.high) for one in series.bounded), strict=True)
-        ax.fill_between(*edges, color=series.colour, alpha=0.15, linewidth=0)
+    if series.band:
+        corners = [(point.x.value, point.y.low, point.y.high) for point in series.bounded]
+        across, bottom, top = np.reshape(corners, (-1, 3)).T
+        ax.fill_between(across, bottom, top, color=series.colour, alpha=0.15, linewidth=0)
     if reaches:
         whisker: dict[str, Any] = {
             "ecolor": series.colour,
@@ -135,13 +136,8 @@ def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
 
 def label_points(ax: Axes, panel: Panel) -> None:
     """Writes the names of points where they cover nothing; the layout must not change afterwards."""
-    labels = [
-        Label(point.x.value, point.y.value, point.label, series.colour)
-        for series in panel.series
-        for point in series.measured
-        if point.label
-    ]
-    if not labels:
+    named = [(one, own.colour) for own in panel.series for one in own.measured if one.label]
+    if not named:
         return
     corners = [(series, _corners(series)) for series in panel.series]
     markers = np.concatenate([found for _, found in corners])
@@ -150,7 +146,7 @@ def label_points(ax: Axes, panel: Panel) -> None:
         ends = ax.get_xlim() if reference.axis == "y" else ax.get_ylim()
         across = np.array([[end, reference.value] for end in ends])
         traces.append(across if reference.axis == "y" else across[:, ::-1])
-    place_labels(ax, labels, markers, traces, SMALL)
+    place_labels(ax, named, markers, traces, SMALL)
 
 
 def _corners(series: Series) -> Floats:

@@ -31,32 +31,7 @@ METADATA: dict[str, dict[str, Any]] = {
     "pdf": {"CreationDate": None},
 }
 """Metadata of each kind of file, without what differs between equal figures."""
-RC = {
-    "figure.dpi": 200,
-    "font.family": "DejaVu Sans",
-    "font.size": 7.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.titlesize": 8,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#ececec",
-    "grid.linewidth": 0.6,
-    "figure.titlesize": 9.5,
-    "figure.titleweight": "bold",
-    "legend.frameon": False,
-    "legend.fontsize": 7,
-    "legend.borderaxespad": 0,
-    "legend.borderpad": 0.1,
-    # Without a salt the ids in an SVG are random; fonttype 42 keeps the text of a PDF searchable.
-    "svg.hashsalt": "leakboard",
-    "pdf.fonttype": 42,
-    # Names from records may contain dollar signs, which start no formula.
-    "text.parse_math": False,
-}
+STYLE = Path(__file__).with_name("paper.mplstyle")
 LEGEND = 7.0 / 72 * 1.45
 """Height of a line of a legend in inches."""
 
@@ -102,7 +77,7 @@ def styled(look: str | None = None) -> AbstractContextManager[None]:
         LeakboardError: no such style.
     """
     check_style(look)
-    return style.context(["default", RC, *([] if look is None else [look])])
+    return style.context(["default", str(STYLE), *filter(None, [look])])
 
 
 def check_style(look: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -12,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from leakboard.leaderboards.rendering.plot import Point
 
 Floats = NDArray[np.float64]
 
@@ -24,23 +25,18 @@ GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "p
 """Pale background, since outlined text cannot be searched in a PDF."""
 
 
-@dataclass(frozen=True)
-class Label:
-    """A label of the point (x, y) in data units; left out if it would cover something."""
-
-    x: float
-    y: float
-    text: str
-    colour: str
-
-
 def place_labels(
-    ax: Axes, labels: Sequence[Label], markers: Floats, lines: Sequence[Floats], size: float
+    ax: Axes,
+    points: Sequence[tuple[Point, str]],
+    markers: Floats,
+    lines: Sequence[Floats],
+    size: float,
 ) -> None:
-    """Draws the labels in their order, each at a position where it covers nothing.
+    """Draws labels of points in their order, each at a position where it covers nothing; others are left out.
 
     Args:
         ax: axes with a final layout; limits must not change afterwards.
+        points: points with their colours.
         markers: [n, 2] points in data units that labels must not cover.
         lines: [m, 2] corners in data units of each line that labels should avoid.
         size: font size in typographic points.
@@ -53,9 +49,9 @@ def place_labels(
         [np.empty((0, 2)), *(_sampled(ax.transData.transform(line)) for line in lines)]
     )
     taken: list[Floats] = []
-    for label in labels:
-        point = ax.transData.transform((label.x, label.y))
-        probe = ax.text(0, 0, label.text, fontsize=size, transform=None)
+    for one, colour in points:
+        point = ax.transData.transform((one.x.value, one.y.value))
+        probe = ax.text(0, 0, one.label, fontsize=size, transform=None)
         box = probe.get_window_extent()
         probe.remove()
         half = np.array([box.width, box.height]) / 2
@@ -74,24 +70,18 @@ def place_labels(
         if costs[best] >= COLLISION:
             continue
         taken.append(boxes[best])
-        _write(ax, label, shifts[best] / pixels, size)
-
-
-def _write(ax: Axes, label: Label, shift: Floats, size: float) -> None:
-    # Darker, for contrast on white.
-    colour = tuple(0.75 * channel for channel in to_rgb(label.colour))
-    ax.annotate(
-        label.text,
-        (label.x, label.y),
-        xytext=tuple(shift),
-        textcoords="offset points",
-        ha="center",
-        va="center",
-        fontsize=size,
-        color=colour,
-        bbox=GROUND,
-        zorder=5,
-    )
+        ax.annotate(
+            one.label,
+            (one.x.value, one.y.value),
+            xytext=tuple(shifts[best] / pixels),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            fontsize=size,
+            color=[0.75 * channel for channel in to_rgb(colour)],  # for contrast on white
+            bbox=GROUND,
+            zorder=5,
+        )
 
 
 def _sampled(corners: Floats, step: float = 3.0) -> Floats:

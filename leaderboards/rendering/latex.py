@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from leakboard.leaderboards.rendering.table import Cell, Table
+from leakboard.leaderboards.rendering.table import Table
 
 ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -64,7 +64,7 @@ def latex_table(table: Table, label: str = "") -> str:
         if isinstance(row, str):
             lines += [rf"\multicolumn{{{len(columns)}}}{{l}}{{\textit{{{escape_latex(row)}}}}} \\"]
         else:
-            lines.append(_row([_words(cell) for cell in table.cells(row)]))
+            lines.append(_row([cell.words for cell in table.cells(row)]))
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]) + "\n"
 
 
@@ -72,10 +72,6 @@ def escape_latex(text: str) -> str:
     """The text for LaTeX: commands and line breaks lose their meaning, and unprintable characters are left out."""
     plain = "".join(each for each in " ".join(text.split()) if each.isprintable())
     return "".join(ESCAPES.get(each) or SYMBOLS.get(each) or each for each in plain)
-
-
-def _words(cell: Cell) -> str:
-    return f"{cell.text} ({cell.detail})" if cell.detail else cell.text
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -21,11 +21,6 @@ LINES: tuple[Line, ...] = ("solid", "dashdot", "dotted", "dashed")
 """Line styles of variants of one defense, in order."""
 
 
-def exact(value: float) -> Interval:
-    """A number that is known without error."""
-    return Interval(value, value, value)
-
-
 @dataclass(frozen=True)
 class Point:
     """A point with the intervals of both numbers; NaN ends are not drawn.
@@ -41,6 +36,14 @@ class Point:
     label: str = ""
     detail: str = ""
     url: str = ""
+
+    @classmethod
+    def of(
+        cls, x: Interval | float, y: Interval | float, label: str = "", detail: str = ""
+    ) -> Point:
+        """A point of which numbers without an interval are known without error."""
+        a, b = (n if isinstance(n, Interval) else Interval(n, n, n) for n in (x, y))
+        return cls(a, b, label, detail)
 
 
 @dataclass(frozen=True)
@@ -187,5 +190,5 @@ def _part(plot: Plot, names: set[tuple[str, str]]) -> Plot:
 
 
 def _pale(series: Series) -> Series:
-    points = [Point(exact(one.x.value), exact(one.y.value)) for one in series.points]
+    points = [Point.of(one.x.value, one.y.value) for one in series.points]
     return replace(series, name="", points=points, colour=PALE, band=False)

@@ -27,16 +27,21 @@ class Column:
     optional: bool = False
 
 
+def columns(*labels: str) -> tuple[Column, ...]:
+    """Columns by their labels: '>' before one aligns it to the right, '?' makes it optional."""
+    return tuple(
+        Column(
+            label.lstrip(">?"),
+            "right" if label.startswith(">") else "left",
+            optional=label.startswith("?"),
+        )
+        for label in labels
+    )
+
+
 def in_unit(columns: Sequence[Column], unit: str) -> list[Column]:
     """The columns, of which those in points are in another unit."""
-    return [
-        replace(
-            column,
-            label=column.label.replace("points", unit),
-            help=column.help.replace("Points", unit[0].upper() + unit[1:]),
-        )
-        for column in columns
-    ]
+    return [replace(column, label=column.label.replace("points", unit)) for column in columns]
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ class Cell:
     detail: str = ""
     tone: Tone = "plain"
     bar: Interval | None = None
+
+    @property
+    def words(self) -> str:
+        """Text and detail as plain text."""
+        return f"{self.text} ({self.detail})" if self.detail else self.text
 
 
 @dataclass(frozen=True)
@@ -80,11 +90,6 @@ class Table:
         return [Cell(one) if isinstance(one, str) else one for one in row]
 
 
-LEAKAGE_COLUMN = Column(
-    "leakage", help="Share of what attacks read without the defense that they still read with it"
-)
-
-
 def leakage_cell(leakage: Interval) -> Cell:
     """Leakage as a percentage with its interval and a bar, or 'not certified' in pale letters."""
     if leakage.is_missing:
@@ -97,10 +102,7 @@ def markdown_table(table: Table) -> str:
     rows = [
         [row, *[""] * (len(table.columns) - 1)]
         if isinstance(row, str)
-        else [
-            f"{cell.text} ({cell.detail})" if cell.detail else cell.text
-            for cell in table.cells(row)
-        ]
+        else [cell.words for cell in table.cells(row)]
         for row in table.rows
     ]
     heads = [column.label for column in table.columns]

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.rendering import (
-    LEAKAGE_COLUMN,
-    Cell,
-    Column,
-    Table,
-    in_unit,
-    leakage_cell,
-)
+from leakboard.leaderboards.rendering import Cell, Table, columns, in_unit, leakage_cell
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     HALF,
@@ -29,6 +22,7 @@ from leakboard.leaderboards.tables import (
     format_percent_interval,
 )
 
+LEAKAGE_HELP = "Share of what attacks read without the defense that they still read with it"
 FEW = 3
 """Largest number of settings per goal in the table."""
 SINGULAR: dict[Goal, str] = {
@@ -106,7 +100,7 @@ def advice_on(
     """Advice for each of the goals, from results of one task."""
     every, found = curves(rows), []
     for goal in dict.fromkeys(goals):
-        own = [curve for curve in every if curve.goal == goal and curve.results[0].is_made_for_goal]
+        own = [curve for curve in every if curve.goal == goal and curve.is_made_for_goal]
         halving = [s for curve in own if (s := curve.cost_of_halving()).setting is not None]
         least = min(halving, key=lambda summary: summary.value.value, default=NEVER)
         choice = choose(rows, task, GOAL_WORDS[goal], budget)
@@ -116,6 +110,9 @@ def advice_on(
 
 def table_of(advice: Sequence[Advice]) -> Table | None:
     """Settings that clearly reduce leakage: the chosen one, the cheapest one, and the one that leaks least."""
+    listed = [(item, one) for item in advice for one in _listed_settings(item.choice)]
+    if not listed:
+        return None
     rows = [
         [
             Cell(
@@ -129,26 +126,16 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
                 f"{one.attack}; undefended {format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
             ),
         ]
-        for item in advice
-        for one in _listed_settings(item.choice)
+        for item, one in listed
     ]
-    columns = [
-        Column("setting"),
-        Column("hides"),
-        LEAKAGE_COLUMN,
-        Column("points lost", align="right"),
-        Column("strongest attack"),
-    ]
-    unit = next(
-        (one.setting.unit for item in advice for one in _listed_settings(item.choice)), "points"
-    )
-    columns = in_unit(columns, unit)
-    return Table("Settings that clearly reduce leakage", columns, rows) if rows else None
+    names = columns("setting", "hides", "leakage", ">points lost", "strongest attack")
+    heads = in_unit(names, listed[0][1].setting.unit)
+    heads[2] = replace(heads[2], help=LEAKAGE_HELP)
+    return Table("Settings that clearly reduce leakage", heads, rows)
 
 
 def _listed_settings(choice: Choice) -> list[Result]:
-    wanted = [
-        one for one in (choice.setting, *choice.front[:1], *choice.front[-1:]) if one is not None
-    ]
-    every = [*choice.front, *([choice.setting] if choice.setting else [])]
+    chosen = [choice.setting] if choice.setting else []
+    wanted = [*chosen, *choice.front[:1], *choice.front[-1:]]
+    every = [*choice.front, *chosen]
     return [one for n, one in enumerate(every) if one in wanted and one not in every[:n]][:FEW]

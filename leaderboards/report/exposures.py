@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from leakboard.bench.contracts import Channel, Goal, Leak
+from leakboard.bench.contracts import Channel, Goal, Leak, grouped
 from leakboard.bench.external import CHANNELS, MOSTLY
 from leakboard.bench.scoring import advantage_low
 from leakboard.leaderboards.tables import (
@@ -111,37 +111,29 @@ class Exposure:
 
 def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:
     """Exposures by goal and attribute, from the row of each that stands for no protection."""
-    by_aim: dict[tuple[Goal, str], list[Result]] = {}
-    for row in rows:
-        by_aim.setdefault((row.goal, row.attribute), []).append(row)
-    return _in_order(
-        [
-            Exposure(
-                goal=result.goal,
-                attribute=result.attribute,
-                attack=result.attack,
-                channel=result.channel,
-                metric=result.metric,
-                success=result.success,
-                baseline=result.baseline,
-                advantage=result.advantage.value,
-                is_shown=result.is_certified,
-                n=result.n,
-                seeds=len(result.success_by_seed),
-                examples=next(
-                    (
-                        text
-                        for leak in result.setting.first.leaks
-                        if (leak.goal, leak.attack.name) == (result.goal, result.attack)
-                        and str(leak.channel) == result.channel
-                        and (text := _examples(leak))
-                    ),
-                    "",
-                ),
-            )
-            for same in by_aim.values()
-            if (result := undefended_row(same)) is not None
-        ]
+    aims = grouped(rows, lambda row: (row.goal, row.attribute)).values()
+    return _in_order([_of_result(row) for same in aims if (row := undefended_row(same))])
+
+
+def _of_result(row: Result) -> Exposure:
+    examples = (
+        _examples(leak)
+        for leak in row.setting.first.leaks
+        if (leak.goal, leak.attack.name, leak.channel) == (row.goal, row.attack, row.channel)
+    )
+    return Exposure(
+        goal=row.goal,
+        attribute=row.attribute,
+        attack=row.attack,
+        channel=row.channel,
+        metric=row.metric,
+        success=row.success,
+        baseline=row.baseline,
+        advantage=row.advantage.value,
+        is_shown=row.is_certified,
+        n=row.n,
+        seeds=len(row.success_by_seed),
+        examples=next(filter(None, examples), ""),
     )
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench import __version__
-from leakboard.bench.contracts import Channel, LeakboardError, did_you_mean, path_of, teaches
+from leakboard.bench.contracts import (
+    Channel,
+    LeakboardError,
+    did_you_mean,
+    grouped,
+    path_of,
+    teaches,
+)
 from leakboard.bench.exchange import MANIFEST
 from leakboard.bench.records import replacing
 from leakboard.leaderboards.rendering import html_table
@@ -92,10 +99,10 @@ def _check(to: Path, max_cost: float) -> None:
         raise LeakboardError(
             f"to: a report is one .html file, which a browser prints as PDF; got '{to}'"
         )
-    if to.is_dir() or not to.parent.is_dir():
-        raise LeakboardError(
-            f"to: {to} is a folder" if to.is_dir() else f"to: there is no folder {to.parent}"
-        )
+    if to.is_dir():
+        raise LeakboardError(f"to: {to} is a folder")
+    if not to.parent.is_dir():
+        raise LeakboardError(f"to: there is no folder {to.parent}")
     check_budget(max_cost)
 
 
@@ -109,13 +116,11 @@ def _attack(folder: Path, given: Mapping[str, Any]) -> Attacked:
 
 def _rows_of_task(table: ResultsTable, task: str | None) -> ResultsTable:
     """The results of one task: the given one, sst2, or that of most defenses."""
-    defenses: dict[str, set[str]] = {}
-    for one in table:
-        defenses.setdefault(one.setting.task, set()).add(one.defense)
-    if task is not None and task not in defenses:
-        raise LeakboardError(f"task: no results of '{task}'. {did_you_mean(task, defenses)}")
-    most = max(defenses, key=lambda name: len(defenses[name]), default="")
-    return table.select(task=task or (FIRST if FIRST in defenses else most))
+    tasks = grouped(table, lambda one: one.setting.task)
+    if task is not None and task not in tasks:
+        raise LeakboardError(f"task: no results of '{task}'. {did_you_mean(task, tasks)}")
+    most = max(tasks, key=lambda name: len({one.defense for one in tasks[name]}), default="")
+    return table.select(task=task or (FIRST if FIRST in tasks else most))
 
 
 def _of_records(found: Results, task: str | None, budget: float) -> str:
@@ -131,25 +136,16 @@ def _of_records(found: Results, task: str | None, budget: float) -> str:
     about = [("Records", f"{count(len(found.records), 'record')} of {found.name}")]
     if others:
         about.append(("Not in this report", f"{', '.join(others)}; choose one with --task"))
-    return _page(
-        exposures,
-        rows,
-        budget,
-        about,
-        lead="Without protection, the provider that computes with your data can read:",
-        measured=_days(rows),
-    )
+    lead = "Without protection, the provider that computes with your data can read:"
+    return _page(exposures, rows, budget, about, lead=lead, measured=_days(rows))
 
 
 def _days(rows: ResultsTable) -> str:
     """'from 2026-11-20 to 2026-11-22 with Leakboard 0.1.0': days and versions of the records."""
     made = [record.provenance for row in rows for record in row.setting.records.values()]
-    days, versions = (
-        sorted({one.created[:10] for one in made}),
-        sorted({one.leakboard for one in made}),
-    )
+    days = sorted({one.created[:10] for one in made})
     when = f"on {days[0]}" if len(days) == 1 else f"from {days[0]} to {days[-1]}"
-    return f"{when} with Leakboard {', '.join(versions)}"
+    return f"{when} with Leakboard {', '.join(sorted({one.leakboard for one in made}))}"
 
 
 def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: float) -> str:
@@ -160,23 +156,17 @@ def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: 
             "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "
             "attacks are scored"
         )
-    of_model = all(one.channel in (Channel.MODEL, None) for one in found.leaks)
-    source = ("Model", "your own") if of_model else ("Transcript", "recorded from your own system")
-    about = [(source[0], f"{source[1]}; {count(len(found.leaks), 'attack result')}")]
+    attacked = count(len(found.leaks), "attack result")
+    if all(one.channel in (Channel.MODEL, None) for one in found.leaks):
+        title, lead = "What your model gives away", "Whoever holds your model can tell:"
+        about = [("Model", f"your own; {attacked}")]
+    else:
+        title, lead = TITLE, "From what your system sent, whoever receives it can read:"
+        about = [("Transcript", f"recorded from your own system; {attacked}")]
     if shipped.version:
         about.append(("Defenses", f"from the published records, {shipped.version}"))
-    return _page(
-        exposures,
-        rows,
-        budget,
-        about,
-        lead="Whoever holds your model can tell:"
-        if of_model
-        else "From what your system sent, whoever receives it can read:",
-        summary=found.summary,
-        title="What your model gives away" if of_model else TITLE,
-        cut_short=found.cut_short,
-    )
+    own = {"title": title, "lead": lead, "summary": found.summary, "cut_short": found.cut_short}
+    return _page(exposures, rows, budget, about, **own)
 
 
 def _page(
@@ -184,42 +174,32 @@ def _page(
     rows: ResultsTable,
     budget: float,
     about: Sequence[tuple[str, str]],
-    lead: str,
-    cut_short: str = "",
-    summary: Sequence[str] = (),
-    title: str = TITLE,
-    measured: str = "",
+    **words: object,
 ) -> str:
+    """The page; `words` are variables of the template that differ between records and transcripts."""
     goals = [one.goal for one in exposures]
-    setting = rows[0].setting if len(rows) else None
-    task = setting.task if setting else ""
-    advice = advice_on(rows, task, goals, budget) if setting else []
+    task = rows[0].setting.task if rows else ""
+    advice = advice_on(rows, task, goals, budget) if rows else []
     table = table_of(advice)
-    style = (files("leakboard.leaderboards.site") / "assets" / "style.css").read_text("utf-8")
     models = ", ".join(dict.fromkeys(one.setting.model for one in rows))
-    missing = [subject for goal, subject in SUBJECTS.items() if goal not in {*goals}]
-    return (
-        environment("leakboard.leaderboards.report")
-        .get_template("report.html")
-        .render(
-            style=style,
-            lead=lead,
-            cut_short=cut_short,
-            summary=summary,
-            title=title,
-            exposures=exposures,
-            advice=advice,
-            table=html_table(table) if table else "",
-            budget=f"{budget:g}",
-            task=task,
-            measured=measured or f"with Leakboard {__version__}",
-            models=models,
-            missing=missing,
-            attacks=sorted({one.attack for one in exposures}),
-            about=[
-                *about,
-                ("Task of the defenses", f"{task} ({models})"),
-                ("Leakboard", __version__),
-            ],
-        )
+    about = [*about, ("Task of the defenses", f"{task} ({models})"), ("Leakboard", __version__)]
+    usual = {
+        "title": TITLE,
+        "summary": (),
+        "cut_short": "",
+        "measured": f"with Leakboard {__version__}",
+    }
+    template = environment("leakboard.leaderboards.report").get_template("report.html")
+    return template.render(
+        usual | words,
+        style=(files("leakboard.leaderboards.site") / "assets" / "style.css").read_text("utf-8"),
+        exposures=exposures,
+        advice=advice,
+        table=html_table(table) if table else "",
+        budget=f"{budget:g}",
+        task=task,
+        models=models,
+        missing=[subject for goal, subject in SUBJECTS.items() if goal not in goals],
+        attacks=sorted({one.attack for one in exposures}),
+        about=about,
     )

@@ -10,18 +10,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from leakboard.bench.contracts import Goal
-from leakboard.bench.records import canonical_json
+from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.findings import model_name, task_name
-from leakboard.leaderboards.rendering import (
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    svg_plot,
-)
+from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, svg_plot
 from leakboard.leaderboards.site.markup import address_of, environment, unbroken, word_of
 from leakboard.leaderboards.tables import (
     BUDGET,
@@ -38,6 +29,7 @@ from leakboard.leaderboards.tables import (
     format_parameter,
     format_percent,
     format_percent_interval,
+    other_params,
     rankings,
     reason_without_cost,
     style_of,
@@ -59,22 +51,8 @@ class Question:
         self.rankings, self.ranking = rankings, rankings[BUDGET]
         self.task, self.model = self.ranking.task, self.ranking.model
         self.word = words_of_ranking(self.ranking)
-
-    @cached_property
-    def entries(self) -> list[Entry]:
-        """Defenses with a leakage and a comparable cost."""
-        one = self.ranking
-        return [*one.within, *one.ineffective, *one.over]
-
-    @property
-    def curves(self) -> list[Curve]:
-        return [entry.curve for entry in self.entries]
-
-    @cached_property
-    def halving(self) -> Entry | None:
-        """The defense that halves the leakage at the least cost."""
-        able = [one for one in self.entries if one.halving.setting is not None]
-        return min(able, key=lambda one: one.halving.value.value, default=None)
+        self.entries = self.ranking.entries
+        self.curves = [entry.curve for entry in self.entries]
 
     @cached_property
     def left(self) -> float:
@@ -92,7 +70,7 @@ class Question:
         if not self.entries:
             return f"{word}: {why_unknown(one)}"
         within = f"{word}: within {_cost(budget, one.unit, 0)}"
-        half = self.halving
+        half, cost = self.ranking.halving.setting, self.ranking.halving.value.value
         if not one.within:
             first = f"{within} no defense clearly hides anything."
         else:
@@ -102,12 +80,11 @@ class Question:
                 first = f"{within} nothing hides more than {hidden} (best: {names})."
             else:
                 first = f"{within} {names} hides {hidden}."
-                if half is None or half.halving.value.value <= budget:
+                if half is None or cost <= budget:
                     return first
-        if half is None or half.halving.setting is None:
+        if half is None:
             return f"{first} No measured setting halves what is read."
-        names, value = _names([half.halving.setting]), half.halving.value.value
-        return f"{first} To halve what is read costs {_cost(value, one.unit, 1)} ({names})."
+        return f"{first} To halve what is read costs {_cost(cost, one.unit, 1)} ({_names([half])})."
 
     def best(self, budget: float) -> Entry | None:
         """The entry whose evidence is shown below the sentence."""
@@ -178,13 +155,14 @@ def _names_of_best(within: Sequence[Entry]) -> str:
 
 def _names(settings: Sequence[Result]) -> str:
     """'SAP-CTI or SAP, η = 110': defenses with the parameter that trades utility for privacy."""
-    names: dict[str, list[str]] = {}
-    for one in settings:
+
+    def words(one: Result) -> str:
         knob, params = one.setting.knob, json.loads(one.setting.params)
-        words = format_parameter(knob, params[knob]) if knob in params else ""
-        names.setdefault(words, []).append(display_name(one.defense))
+        return f", {format_parameter(knob, params[knob])}" if knob in params else ""
+
     return " or ".join(
-        " or ".join(same) + (f", {words}" if words else "") for words, same in names.items()
+        " or ".join(display_name(one.defense) for one in same) + words
+        for words, same in grouped(settings, words).items()
     )
 
 
@@ -216,11 +194,9 @@ def macros() -> Any:
 
 def questions_of(table: ResultsTable) -> list[Question]:
     """All questions that the results answer, in the order of the page."""
-    by_budget = {budget: rankings(table, budget) for budget in BUDGETS}
-    found = [
-        Question(dict(zip(BUDGETS, same, strict=True)))
-        for same in zip(*by_budget.values(), strict=True)
-    ]
+    by_budget = (rankings(table, budget) for budget in BUDGETS)
+    same = zip(*by_budget, strict=True)
+    found = [Question(dict(zip(BUDGETS, each, strict=True))) for each in same]
     return sorted(found, key=lambda one: _place(one.word))
 
 
@@ -299,13 +275,13 @@ def plot_of(question: Question, only: str = "", root: str = "") -> Markup:
 
 def _varied(curve: Curve) -> list[list[Result]]:
     """Settings that differ in the knob of their defense alone, in its order: lines connect only these."""
-    found: dict[tuple[object, ...], list[Result]] = {}
-    for one in curve.priced:
-        *alike, _, cut, training = one.setting.offer
-        params = json.loads(one.setting.choice)
-        params.pop(one.setting.knob, None)
-        found.setdefault((*alike, canonical_json(params), cut, training), []).append(one)
-    return [sorted(same, key=lambda one: one.setting.knob_value) for same in found.values()]
+
+    def alike(one: Result) -> tuple[object, ...]:
+        *place, choice, cut, training = one.setting.offer
+        return *place, other_params(str(choice), one.setting.knob), cut, training
+
+    found = grouped(curve.priced, alike).values()
+    return [sorted(same, key=lambda one: one.setting.knob_value) for same in found]
 
 
 def _point(one: Result, root: str) -> Point:

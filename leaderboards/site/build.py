@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.bench.submissions import Collection, collect
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, model_name, task_name
 from leakboard.leaderboards.site.answers import (
@@ -24,7 +24,7 @@ from leakboard.leaderboards.site.answers import (
 from leakboard.leaderboards.site.markup import environment, slug
 from leakboard.leaderboards.site.methods import MethodPages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
-from leakboard.leaderboards.tables import BUDGET, ResultsTable, results_table
+from leakboard.leaderboards.tables import BUDGET, results_table
 
 LIST = "leakboard-site.json"
 """List of all files of a site; a folder without it is never replaced."""
@@ -82,12 +82,14 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         "date": max(one.provenance.created for one in collection.records.values())[:10],
     }
 
-    def page(path: str, template: str, **variables: object) -> None:
-        root = "../" * path.count("/")
-        text = templates.get_template(template).render(root=root, **variables)
+    def write(path: str, text: str) -> None:
         place = folder / path
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
+
+    def page(path: str, template: str, **variables: object) -> None:
+        root = "../" * path.count("/")
+        write(path, templates.get_template(template).render(root=root, **variables))
 
     groups = methods.groups()
     made = [entry for goal, own in groups["defenses"].items() if goal for entry in own]
@@ -98,20 +100,17 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         for name in names:
             page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
     page("methods.html", "methods.html", kinds=groups)
-    rules = _findings(table)
+    rules = grouped(findings(table), lambda one: TITLES[one.rule])
     heads = [own[0] for own in rules.values()][:HEADLINES]
     page("findings.html", "findings.html", conditions=CONDITIONS, rules=rules, headlines=heads)
     page("records.html", "records.html")
     _write_assets(folder / "assets")
-    data = folder / "data"
-    data.mkdir()
-    code = folder / "code"
-    code.mkdir()
-    for name, text in methods.code().items():
-        (code / name).write_text(text, "utf-8")
-    (data / "front.js").write_text(script("leakboardFront", front_data(questions)), "utf-8")
-    (data / "records.js").write_text(script(VARIABLE, records_data(collection)), "utf-8")
-    table.frame().to_csv(data / "results.csv", index=False)
+    texts = {f"code/{name}": text for name, text in methods.code().items()}
+    texts["data/front.js"] = script("leakboardFront", front_data(questions))
+    texts["data/records.js"] = script(VARIABLE, records_data(collection))
+    texts["data/results.csv"] = table.frame().to_csv(index=False)
+    for path, text in texts.items():
+        write(path, text)
     return 4 + sum(map(len, methods.names.values()))
 
 
@@ -127,14 +126,6 @@ def _front(questions: Sequence[Question]) -> dict[str, object]:
         "budgets": [(f"{b:g}", f"{b:g} point{'s' * (b != 1)}") for b in BUDGETS],
         "budget": f"{BUDGET:g}",
     }
-
-
-def _findings(table: ResultsTable) -> dict[str, list[object]]:
-    """All findings, below the title of their rule."""
-    found: dict[str, list[object]] = {}
-    for one in findings(table):
-        found.setdefault(TITLES[one.rule], []).append(one)
-    return found
 
 
 def _write_assets(folder: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leakboard.bench.contracts import Estimate, Leak, Record
+from leakboard.bench.contracts import Leak, Record
 from leakboard.bench.submissions import Collection
 from leakboard.leaderboards.site.markup import slug
 from leakboard.leaderboards.tables import GOAL_WORDS, NOT_REPRODUCED
@@ -52,42 +52,24 @@ def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
         [one.method, one.note or "", one.link or ""]
         for one in collection.submissions.get(record.key, ())
     ]
-    return [
-        record.key,
-        word(collection.files[record.key].rpartition("/")[0]),
-        word(cell.task),
-        word(cell.model),
-        word(cell.defense.name),
-        word(params),
-        word(record.status),
-        word(record.reason),
-        word(record.utility_metric),
-        cell.cut,
-        cell.seed,
-        _numbers(record.utility),
-        [_leak(leak, word) for leak in record.leaks],
-        submitted,
-    ]
+    folder = collection.files[record.key].rpartition("/")[0]
+    words = (folder, cell.task, cell.model, cell.defense.name, params)
+    state = (record.status, record.reason, record.utility_metric)
+    ends = (record.utility.value, record.utility.low, record.utility.high) if record.utility else ()
+    indices = [word(text) for text in words + state]
+    leaks = [_leak(leak, word) for leak in record.leaks]
+    return [record.key, *indices, cell.cut, cell.seed, [*map(_short, ends)], leaks, submitted]
 
 
 def _leak(leak: Leak, word: Any) -> list[Any]:
     success = leak.success
     baseline = max(success.chance, leak.floor.value if leak.floor else 0.0) if success else None
     goal = GOAL_WORDS[leak.goal] + (f" ({leak.attribute})" if leak.attribute else "")
-    return [
-        word(leak.attack.name),
-        word(goal),
-        word(leak.metric),
-        word(" ".join(filter(None, (leak.channel, f"({leak.view})" if leak.view else "")))),
-        word(leak.reason if leak.status == "ok" else f"{leak.status}: {leak.reason}"),
-        _short(success.value if success else None),
-        _short(baseline),
-        success.n if success else 0,
-    ]
-
-
-def _numbers(estimate: Estimate | None) -> list[float | None]:
-    return [_short(x) for x in (estimate.value, estimate.low, estimate.high)] if estimate else []
+    reads = " ".join(filter(None, (leak.channel, f"({leak.view})" if leak.view else "")))
+    reason = leak.reason if leak.status == "ok" else f"{leak.status}: {leak.reason}"
+    words = (leak.attack.name, goal, leak.metric, reads, reason)
+    numbers = (success.value if success else None, baseline)
+    return [*map(word, words), *map(_short, numbers), success.n if success else 0]
 
 
 def _short(value: float | None) -> float | None:

@@ -36,6 +36,7 @@ from .defenses import format_parameter as format_parameter
 from .defenses import format_parameters as format_parameters
 from .defenses import goals_of as goals_of
 from .defenses import knob_of as knob_of
+from .defenses import other_params as other_params
 from .defenses import style_of as style_of
 from .defenses import varying_names as varying_names
 from .goals import GOAL_WORDS as GOAL_WORDS

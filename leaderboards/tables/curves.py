@@ -76,6 +76,10 @@ class Curve:
         return display_name(self.defense) + (f" ({NOT_REPRODUCED})" if marked else "")
 
     @property
+    def is_made_for_goal(self) -> bool:
+        return self.results[0].is_made_for_goal
+
+    @property
     def certified(self) -> list[Result]:
         return [row for row in self.results if row.is_certified]
 
@@ -312,7 +316,7 @@ def choose(
         if (curve.task, curve.goal) == (task, goal) and model in (None, curve.model)
     ]
     word = " and ".join(GOAL_WORDS[goal] for goal in goals)
-    made = [curve for curve in answering if curve.results[0].is_made_for_goal]
+    made = [curve for curve in answering if curve.is_made_for_goal]
     settings = [row for curve in made for row in curve.results]
     certified = [row for row in settings if row.is_certified]
     priced = [row for curve in made for row in curve.priced]

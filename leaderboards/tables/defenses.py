@@ -136,6 +136,11 @@ def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
     return sorted(name for name, values in seen.items() if len(values) > 1)
 
 
+def other_params(params: str, but: str | None) -> str:
+    """Parameters without the one of that name, as JSON."""
+    return canonical_json({n: value for n, value in json.loads(params).items() if n != but})
+
+
 def format_parameter(name: str, value: Any) -> str:
     """A parameter in words, such as 'η = 75'; the names in `NAMELESS` are left out."""
     if name == "head" and value:

@@ -11,6 +11,7 @@ from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
     BUDGET,
+    NEVER,
     Curve,
     Summary,
     check_budget,
@@ -86,6 +87,12 @@ class Ranking:
         return *self.within, *self.ineffective, *self.over
 
     @property
+    def halving(self) -> Summary:
+        """The setting that halves the leakage at the least cost, and that cost."""
+        able = [entry.halving for entry in self.entries if entry.halving.setting is not None]
+        return min(able, key=lambda summary: summary.value.value, default=NEVER)
+
+    @property
     def unit(self) -> str:
         """Unit of costs on this task."""
         settings = [*(entry.setting for entry in self.entries), *self.baselines]
@@ -127,7 +134,7 @@ def _rankings(
     also: tuple[Goal, ...] = (),
 ) -> Iterator[Ranking]:
     """Rankings of the results that were asked for; `rows` are all results, with the baselines."""
-    made = [curve for curve in curves(asked) if curve.results[0].is_made_for_goal]
+    made = [curve for curve in curves(asked) if curve.is_made_for_goal]
     places = grouped(made, lambda one: (one.goal, one.attribute, one.task, one.model))
     order = list(GOAL_WORDS)
     for place in sorted(places, key=lambda place: order.index(place[0])):

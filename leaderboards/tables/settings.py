@@ -77,6 +77,11 @@ class Setting:
         return shown if self.label == self.defense else f"{shown}, {self.label}"
 
     @property
+    def metric(self) -> str:
+        """Name of the metric of utility."""
+        return self.first.utility_metric or "utility"
+
+    @property
     def unit(self) -> str:
         """Unit of costs: 'points' of a percentage, or hundredths of a correlation."""
         metric = self.first.utility_metric

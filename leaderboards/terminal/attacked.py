@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from leakboard.bench.contracts import Leak
+from leakboard.bench.contracts import Leak, grouped
 from leakboard.bench.external import Audit
-from leakboard.leaderboards.rendering import Cell, Column, Table
+from leakboard.leaderboards.rendering import Cell, Table, columns
 from leakboard.leaderboards.tables import count
 from leakboard.leaderboards.terminal.layout import FIRST
 
-COLUMNS = (
-    Column("attack"),
-    Column("goal"),
-    Column("success", align="right"),
-    Column("chance", align="right"),
-    Column("reads", optional=True),
-    Column("metric", optional=True),
-    Column("view", optional=True),
-)
+COLUMNS = columns("attack", "goal", ">success", ">chance", "?reads", "?metric", "?view")
 EXPLANATION = (
     "Success is from 0 to 1 (exposure in bits), with its 95 % interval. An attack at chance level is no evidence of "
     "privacy by itself: attack the same training without protection, and check that it works there."
@@ -60,10 +52,7 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
 def _ordered(scored: Sequence[Leak]) -> list[Leak]:
     """By advantage, the strongest attack of each goal and attribute before all others."""
     ranked = sorted(scored, key=lambda leak: -(leak.advantage or 0))
-    first: dict[tuple[str, str | None], Leak] = {}
-    for leak in ranked:
-        first.setdefault((leak.goal, leak.attribute), leak)
-    best = list(first.values())
+    best = [own[0] for own in grouped(ranked, lambda leak: (leak.goal, leak.attribute)).values()]
     return [*best, *(leak for leak in ranked if not any(leak is one for one in best))]
 
 

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from leakboard.leaderboards.rendering import (
-    LEAKAGE_COLUMN,
-    Cell,
-    Column,
-    Table,
-    in_unit,
-    leakage_cell,
-)
+from leakboard.bench.contracts import grouped
+from leakboard.leaderboards.rendering import Cell, Column, Table, columns, in_unit, leakage_cell
 from leakboard.leaderboards.tables import (
     Entry,
     Ranking,
@@ -26,27 +19,16 @@ from leakboard.leaderboards.tables import (
 )
 from leakboard.leaderboards.terminal.layout import FIRST, success_words
 
-COLUMNS = (
-    Column("rank", align="right", help="Defenses that share a rank do not clearly differ"),
-    Column("defense"),
-    replace(LEAKAGE_COLUMN, align="right"),
-    Column("points lost", align="right", help="Points of utility lost against no protection"),
-    Column(
-        "halving costs",
-        align="right",
-        help="Smallest cost of a measured setting that leaks at most half",
-    ),
-    Column("also gives away", optional=True, help="Leakage of other goals at the same setting"),
-    Column("strongest attack", optional=True),
+COLUMNS = columns(
+    ">rank",
+    "defense",
+    ">leakage",
+    ">points lost",
+    ">halving costs",
+    "?also gives away",
+    "?strongest attack",
 )
-OVERVIEW = (
-    Column("hides"),
-    Column("task"),
-    Column("best defense"),
-    Column("leakage", align="right"),
-    Column("points lost", align="right"),
-    Column("halving costs", optional=True),
-)
+OVERVIEW = columns("hides", "task", "best defense", ">leakage", ">points lost", "?halving costs")
 ABOUT = (
     "Leakage is the share of what attacks read without the defense that they still read with it, with its 95 % "
     "interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
@@ -60,61 +42,47 @@ def overview(rankings: Sequence[Ranking]) -> Iterator[Table | str]:
     """The first boards in one line each, those with a defense that helps before all others."""
     budget, unit = rankings[0].budget, rankings[0].unit
     ordered = sorted(rankings, key=lambda ranking: not ranking.within)
-    rows: list[Sequence[Cell | str] | str] = []
+    rows = []
     for ranking in ordered[:FIRST]:
-        best = ranking.within[0] if ranking.within else None
-        halving = [entry for entry in ranking.entries if entry.halving.setting]
-        least = min(halving, key=lambda entry: entry.halving.value.value, default=None)
-        rows.append(
-            [
-                ranking.words,
-                f"{ranking.task} · {ranking.model}",
-                "none" if best is None else best.setting.name,
-                "–" if best is None else leakage_cell(best.leakage),
-                "–" if best is None else format_interval(best.setting.cost, 1),
-                "–"
-                if least is None or least.halving.setting is None
-                else f"{format_number(least.halving.value.value, 1)} ({least.halving.setting.name})",
-            ]
-        )
+        best: list[Cell | str] = ["none", "–", "–"]
+        if ranking.within:
+            one = ranking.within[0].setting
+            best = [one.name, leakage_cell(one.leakage), format_interval(one.cost, 1)]
+        half, cost = ranking.halving.setting, format_number(ranking.halving.value.value, 1)
+        cheapest = f"{cost} ({half.name})" if half else "–"
+        rows.append([ranking.words, f"{ranking.task} · {ranking.model}", *best, cheapest])
     yield Table(f"Best defense for at most {budget:g} {unit}", OVERVIEW, rows)
     yield f"{len(rows)} of {count(len(rankings), 'board')}. One of them: --goal and --task; all: --all"
 
 
 def board_table(ranking: Ranking) -> Table:
     """The ranking, followed by defenses without a rank and baselines."""
+    limit = f"{ranking.budget:g} {ranking.unit}"
     rows: list[Sequence[Cell | str] | str] = [_row(entry) for entry in ranking.within]
     if not ranking.within and (ranking.ineffective or ranking.over or ranking.unpriced):
-        rows.append(
-            f"no setting that costs at most {ranking.budget:g} {ranking.unit} clearly reduces leakage"
-        )
-    if ranking.ineffective:
-        rows.append(
-            f"costs at most {ranking.budget:g} {ranking.unit}, but does not clearly reduce leakage"
-        )
-        rows += [_row(entry) for entry in ranking.ineffective]
-    if ranking.over:
-        rows.append(f"costs more than {ranking.budget:g} {ranking.unit} at every measured setting")
-        rows += [_row(entry) for entry in ranking.over]
+        rows.append(f"no setting that costs at most {limit} clearly reduces leakage")
+    for words, entries in (
+        (f"costs at most {limit}, but does not clearly reduce leakage", ranking.ineffective),
+        (f"costs more than {limit} at every measured setting", ranking.over),
+    ):
+        if entries:
+            rows += [words, *map(_row, entries)]
     if ranking.baselines:
-        rows.append("baselines")
-        rows += [_baseline(result) for result in ranking.baselines]
+        rows += ["baselines", *map(_baseline, ranking.baselines)]
     notes = _joint_lines("No rank", [(c.title, reason_without_cost(c)) for c in ranking.unpriced])
     notes += _joint_lines(
         "Not certified", [(c.title, c.results[0].reason) for c in ranking.uncertified]
     )
     measured = ranking.entries[0].setting.setting if ranking.entries else None
     about = f" · {measured.conditions}" if measured else ""
-    title = f"{ranking.words} of {ranking.task} · {ranking.model}{about} · at most {ranking.budget:g} {ranking.unit}"
+    title = f"{ranking.words} of {ranking.task} · {ranking.model}{about} · at most {limit}"
     return Table(title, in_unit(COLUMNS, ranking.unit), rows, notes)
 
 
 def _joint_lines(what: str, reasons: Sequence[tuple[str, str]]) -> list[str]:
     """A sentence for each reason, with all defenses of which it is true."""
-    found: dict[str, list[str]] = {}
-    for name, reason in reasons:
-        found.setdefault(reason, []).append(name)
-    return [f"{what}: {', '.join(names)}; {reason}." for reason, names in found.items()]
+    found = grouped(reasons, lambda one: one[1])
+    return [f"{what}: {', '.join(n for n, _ in own)}; {reason}." for reason, own in found.items()]
 
 
 def papers_tables(found: RecordSet) -> Iterator[Table]:
@@ -127,7 +95,7 @@ def papers_tables(found: RecordSet) -> Iterator[Table]:
         if paper.model not in (None, table.model):
             continue
         rows = table.frame()
-        columns = [
+        heads = [
             Column(
                 name,
                 "left" if name in WORDS else "right",
@@ -137,7 +105,7 @@ def papers_tables(found: RecordSet) -> Iterator[Table]:
         ]
         about = "Both by the paper's own attacks; the models differ, so the numbers need not agree."
         cells = rows.astype(str).to_numpy().tolist()
-        yield Table(f"{table.title}, and our measurements", columns, cells, [about, *table.notes])
+        yield Table(f"{table.title}, and our measurements", heads, cells, [about, *table.notes])
 
 
 def _row(entry: Entry) -> list[Cell | str]:

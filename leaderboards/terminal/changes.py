@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leakboard.leaderboards.rendering import Column, Table
+from leakboard.bench.contracts import grouped
+from leakboard.leaderboards.rendering import Table, columns
 from leakboard.leaderboards.tables import Change, Changes, Interval, format_interval
 
-COLUMNS = (
-    Column("setting"),
-    Column("number"),
-    Column("before", align="right"),
-    Column("after", align="right"),
-    Column("difference", align="right"),
-    Column("why", optional=True),
-)
+COLUMNS = columns("setting", "number", ">before", ">after", ">difference", "?why")
 CLEAR = "! The 95 % interval of the difference excludes 0. Common seeds are compared in pairs."
 
 
@@ -27,9 +21,8 @@ def changes_tables(found: Changes) -> Iterator[Table | str]:
             if change.kind == kind:
                 yield f"{kind}: {_place(change)} {change.setting}"
     changed = [change for change in found if change.kind == "changed"]
-    for place in dict.fromkeys(map(_place, changed)):
-        rows = [_row(change) for change in changed if _place(change) == place]
-        yield Table(place, COLUMNS, rows, [CLEAR])
+    for place, own in grouped(changed, _place).items():
+        yield Table(place, COLUMNS, [*map(_row, own)], [CLEAR])
     yield found.summary
 
 

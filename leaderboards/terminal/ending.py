@@ -57,11 +57,7 @@ def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
 
 def questions(rows: Sequence[Result]) -> list[tuple[Goal, str]]:
     """Goals and tasks for which a defense in the rows is made."""
-    made = {
-        (curve.goal, curve.task): None
-        for curve in curves(rows)
-        if curve.results[0].is_made_for_goal
-    }
+    made = {(curve.goal, curve.task) for curve in curves(rows) if curve.is_made_for_goal}
     order = list(GOAL_WORDS)
     return sorted(made, key=lambda one: (order.index(one[0]), one[1]))
 

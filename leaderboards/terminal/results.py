@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from math import nan
 
 import pandas as pd
 
+from leakboard.bench.contracts import grouped
 from leakboard.bench.records import failures, skipped
 from leakboard.bench.scoring import FLAGS
-from leakboard.leaderboards.rendering import (
-    LEAKAGE_COLUMN,
-    Cell,
-    Column,
-    Table,
-    leakage_cell,
-)
+from leakboard.leaderboards.rendering import Cell, Table, columns, leakage_cell
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     Interval,
@@ -45,37 +39,12 @@ LEAK = [
     "reason",
 ]
 """Columns that rows of one attack share over seeds."""
-BEST = (
-    Column("goal"),
-    replace(LEAKAGE_COLUMN, align="right"),
-    Column("success", align="right", help="Success of the strongest attack"),
-    Column("undefended", align="right", help="Success of the strongest attack without the defense"),
-    Column("guessing", align="right"),
-    Column("attack", optional=True),
-)
-EVERY = (
-    Column("attack"),
-    Column("success", align="right"),
-    Column("guessing", align="right", help="Chance, or the untrained model where that is higher"),
-    Column("metric", optional=True),
-    Column("flags", optional=True),
-)
-DIGEST = (
-    Column("goal"),
-    Column("setting"),
-    Column("leakage", align="right"),
-    Column("points lost", align="right"),
-    Column("strongest attack", optional=True),
-)
-UTILITIES = (
-    Column("setting"),
-    Column("utility", align="right"),
-    Column("seeds", align="right"),
-    Column("measure", optional=True),
-)
+BEST = columns("goal", ">leakage", ">success", ">undefended", ">guessing", "?attack")
+EVERY = columns("attack", ">success", ">guessing", "?metric", "?flags")
+DIGEST = columns("goal", "setting", ">leakage", ">points lost", "?strongest attack")
+UTILITIES = columns("setting", ">utility", ">seeds", "?measure")
 FEW = 3
 """Number of failures without `--all`."""
-Place = tuple[str, str, int]
 
 
 def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | str]:
@@ -118,15 +87,13 @@ def _first_results(table: ResultsTable) -> list[Result]:
     Defenses that are made for the goal count; if no goal has one, all do.
     """
     has_made = any(row.is_made_for_goal for row in table)
-    by_question: dict[tuple[object, ...], list[Result]] = {}
-    for row in sorted(table, key=_first_to_last):
-        if row.is_made_for_goal or not has_made or row.defense == "none":
-            by_question.setdefault((row.goal, row.setting.task), []).append(row)
-    answers = [
-        rows
-        for rows in by_question.values()
-        if not has_made or any(row.is_made_for_goal for row in rows)
+    counted = [
+        row
+        for row in sorted(table, key=_first_to_last)
+        if row.is_made_for_goal or not has_made or row.defense == "none"
     ]
+    questions = grouped(counted, lambda row: (row.goal, row.setting.task)).values()
+    answers = [own for own in questions if not has_made or any(r.is_made_for_goal for r in own)]
     share = max(FIRST // max(len(answers), 1), 2)
     return [row for rows in answers for row in rows[:share]][:FIRST]
 
@@ -141,10 +108,9 @@ def _utilities_parts(
     table: ResultsTable, frame: pd.DataFrame, everything: bool = False
 ) -> Iterator[Table | str]:
     """Settings by utility, the best of each defense before all others."""
-    settings = [setting for group in table.groups for setting in group.settings]
-    settings.sort(key=lambda setting: (setting.utility.is_missing, -setting.utility.value))
-    names = dict.fromkeys(setting.defense for setting in settings)
-    best = [next(setting for setting in settings if setting.defense == name) for name in names]
+    settings = sorted(table.settings, key=lambda one: (one.utility.is_missing, -one.utility.value))
+    defenses = grouped(settings, lambda one: one.defense).values()
+    best = [own[0] for own in defenses]
     ordered = [*best, *(setting for setting in settings if setting not in best)]
     shown = ordered if everything else ordered[:FIRST]
     rows: list[Sequence[Cell | str] | str] = [
@@ -152,7 +118,7 @@ def _utilities_parts(
             setting.name,
             format_interval(setting.utility),
             str(len(setting.seeds)),
-            f"{setting.first.utility_metric or 'utility'} on {setting.task}",
+            f"{setting.metric} on {setting.task}",
         ]
         for setting in shown
     ]
@@ -172,9 +138,7 @@ def results_tables(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table |
     if not len(table):
         yield from _utilities_parts(table, frame, everything=True)
         return
-    results: dict[int, list[Result]] = {}
-    for row in table:
-        results.setdefault(id(row.setting), []).append(row)
+    results = grouped(table, lambda row: id(row.setting))
     for (task, model, cut), own in _by_place(table).items():
         rows: list[Sequence[Cell | str] | str] = []
         for setting in own:
@@ -225,20 +189,16 @@ def attacks_tables(
         yield "Attacks that read nothing are at chance; --all shows them."
 
 
-def _by_place(table: ResultsTable) -> dict[Place, list[Setting]]:
-    found: dict[Place, list[Setting]] = {}
-    for group in table.groups:
-        for setting in group.settings:
-            where = (setting.task, setting.model, setting.cut)
-            found.setdefault(where, []).append(setting)
-    return dict(sorted(found.items(), key=lambda item: item[0][2]))
+def _by_place(table: ResultsTable) -> dict[tuple[str, str, int], list[Setting]]:
+    """Settings by task, model and cut, the smallest cuts first."""
+    settings = sorted(table.settings, key=lambda one: one.cut)
+    return grouped(settings, lambda one: (one.task, one.model, one.cut))
 
 
 def _heading(setting: Setting, result: Result | None) -> str:
     words = [setting.name]
     if not setting.utility.is_missing:
-        metric = setting.first.utility_metric or "utility"
-        words.append(f"{metric} {format_interval(setting.utility)}")
+        words.append(f"{setting.metric} {format_interval(setting.utility)}")
     if result is not None and result.has_cost and not setting.undefended:
         words.append(f"{format_interval(result.cost, 1)} {setting.unit} lost")
     words.append(f"seeds {', '.join(map(str, setting.seeds))}")

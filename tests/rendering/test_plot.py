@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from math import nan
 from xml.etree import ElementTree
 
 import numpy as np
@@ -23,7 +22,6 @@ from leakboard.leaderboards.rendering import (
     Series,
     draw_figure,
     draw_on_axes,
-    exact,
     save,
     styled,
     svg_plot,
@@ -36,15 +34,15 @@ SAP = Series(
     [
         Point(Interval(0.9, 0.88, 0.92), Interval(0.5, 0.1, 0.9), "η = 110", url="a.html"),
         Point(Interval(0.4, 0.37, 0.43), Interval(8.0, 7.1, 9.2), "η = 50"),
-        Point(MISSING, exact(3.0), "not certified"),
+        Point.of(MISSING, 3.0, "not certified"),
     ],
     "#0077bb",
     line="solid",
 )
-PAPER = Series("paper", [Point(exact(0.3), exact(2.0), "$x$ <b>")], "#882255", "s", hollow=True)
+PAPER = Series("paper", [Point.of(0.3, 2.0, "$x$ <b>")], "#882255", "s", hollow=True)
 LOSS = Series(
     "loss",
-    [Point(exact(x), Interval(1 / x, 0.9 / x, 1.1 / x)) for x in (1, 2, 4)],
+    [Point.of(x, Interval(1 / x, 0.9 / x, 1.1 / x)) for x in (1, 2, 4)],
     "#117733",
     "",
     "dashed",
@@ -69,7 +67,7 @@ PLOT = Plot(
 
 
 def along(name, group, n=3):
-    points = [Point(exact(x / n), Interval(x, x - 0.5, x + 0.5)) for x in range(n)]
+    points = [Point.of(x / n, Interval(x, x - 0.5, x + 0.5)) for x in range(n)]
     return Series(name, points, "#0077bb", line="solid", band=True, group=group)
 
 
@@ -252,7 +250,7 @@ def test_the_axes_of_a_page_run_as_asked():
 
 
 def test_missing_numbers_are_no_error():
-    empty = Series("none", [Point(Interval(nan, nan, nan), exact(1.0), "a")], "#000000")
+    empty = Series("none", [Point.of(MISSING, 1.0, "a")], "#000000")
     plot = Plot("t", [Panel("p", Axis(), Axis(), [empty])])
     assert shapes_of(svg_plot(plot), "mark") == []
     with styled():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, measured_words
-from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series, exact
+from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, measured_words, row_axis
+from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
@@ -23,7 +23,7 @@ from leakboard.leaderboards.tables import (
 
 ROW, HEAD = 0.19, 0.75
 """Height of a setting, and of title and axis, in inches."""
-Choice = tuple[object, ...]
+SHARES = [(0.0, "0"), (0.5, "50"), (1.0, "100")]
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
@@ -39,91 +39,69 @@ def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], 
     Raises:
         LeakboardError: no defense has a setting with a comparable cost.
     """
-    same: dict[Choice, dict[tuple[Goal, str], Result]] = {}
-    for curve in curves(table):
-        for one in curve.results:
-            same.setdefault(one.setting.offer, {})[one.goal, one.attribute] = one
-    chosen: dict[tuple[str, str], dict[Choice, Result]] = {}
-    for ranking in rankings(table, budget):
-        for entry in [*ranking.within, *ranking.ineffective, *ranking.over]:
-            own = chosen.setdefault((ranking.task, ranking.model), {})
-            own.setdefault(entry.setting.setting.offer, entry.setting)
-    if not chosen:
+    entries = [entry for ranking in rankings(table, budget) for entry in ranking.entries]
+    if not entries:
         raise LeakboardError(
             "nothing to plot: no defense was measured with a cost that may be compared, against a goal for which it "
             "is made"
         )
-    return {
-        (task, model): _plot(task, model, list(own.values()), same, budget)
-        for (task, model), own in chosen.items()
-    }
+    rows = [one for curve in curves(table) for one in curve.results]
+    by_offer = grouped(rows, lambda one: one.setting.offer)
+    places = grouped(entries, lambda entry: (entry.curve.task, entry.curve.model))
+    found = {}
+    for (task, model), own in places.items():
+        chosen = [
+            same[0].setting for same in grouped(own, lambda e: e.setting.setting.offer).values()
+        ]
+        leaks = [
+            {(one.goal, one.attribute): one for one in by_offer[of.setting.offer]} for of in chosen
+        ]
+        found[task, model] = _plot(f"{task}, {model}", chosen, leaks, budget)
+    return found
 
 
 def _plot(
-    task: str,
-    model: str,
+    where: str,
     settings: Sequence[Result],
-    same: dict[Choice, dict[tuple[Goal, str], Result]],
+    leaks: Sequence[Mapping[tuple[Goal, str], Result]],
     budget: float,
 ) -> Plot:
-    rows = [same[one.setting.offer] for one in settings]
-    aims = sorted(
-        {aim for row in rows for aim, one in row.items() if one.is_certified},
-        key=lambda aim: (list(GOAL_WORDS).index(aim[0]), aim[1]),
-    )
-    ticks = [(float(n), one.name) for n, one in enumerate(settings)]
-    height = ROW * len(settings) + HEAD
+    """Panels of the cost and of each certified goal.
+
+    Args:
+        leaks: results of each of the settings by goal and attribute.
+    """
+    rows = row_axis([one.name for one in settings])
+    styles = [style_of(one.defense) for one in settings]
 
     def panel(
         title: str,
         x: Axis,
         points: Sequence[Interval | None],
-        lines: Sequence[Reference],
-        first: bool,
+        lines: Sequence[Reference] = (),
+        weight: float = 0.36,
     ) -> Panel:
-        shown = [(n, at) for n, at in enumerate(points) if at is not None]
         series = [
-            Series(
-                "",
-                [Point(at, exact(float(n)), detail=settings[n].name)],
-                style_of(settings[n].defense).colour,
-                style_of(settings[n].defense).marker,
-            )
-            for n, at in shown
+            Series("", [Point.of(at, float(n), detail=one.name)], how.colour, how.marker)
+            for n, (one, how, at) in enumerate(zip(settings, styles, points, strict=True))
+            if at is not None
         ]
-        y = Axis(
-            "",
-            -0.6,
-            len(settings) - 0.4,
-            ticks,
-            rises=False,
-            shared=True,
-        )
-        return Panel(title, x, y, series, lines, height=height, weight=0.5 if first else 0.36)
+        height = ROW * len(settings) + HEAD
+        return Panel(title, x, rows, series, lines, height=height, weight=weight)
 
-    costs: list[Interval | None] = [one.cost if one.has_cost else None for one in settings]
-    panels = [
-        panel(
-            "cost",
-            Axis("points lost"),
-            costs,
-            [Reference("x", budget, f"budget of {budget:g} points", line="dashed")],
-            True,
-        )
-    ]
-    for goal, attribute in aims:
-        own = [row.get((goal, attribute)) for row in rows]
-        points = [one.leakage.clipped() if one and one.is_certified else None for one in own]
+    limit = Reference("x", budget, f"budget of {budget:g} points", line="dashed")
+    costs = [one.cost if one.has_cost else None for one in settings]
+    panels = [panel("cost", Axis("points lost"), costs, [limit], 0.5)]
+    certified = {aim for own in leaks for aim, one in own.items() if one.is_certified}
+    order = list(GOAL_WORDS)
+    for goal, attribute in sorted(certified, key=lambda aim: (order.index(aim[0]), aim[1])):
+        read = [own.get((goal, attribute)) for own in leaks]
+        points = [one.leakage.clipped() if one and one.is_certified else None for one in read]
         title = GOAL_WORDS[goal] + (f"\n{attribute}" if attribute else "")
-        halves = [(0.0, "0"), (0.5, "50"), (1.0, "100")]
-        panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, halves), points, (), False))
+        panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, SHARES), points))
     caption = (
         f"{LEAKAGE_WORDS} Each defense has one setting: the one with the least leakage of its goal within the budget, or "
         f"the cheapest. Without a point, no attack on the goal is certified. {measured_words(settings)}"
     )
-    return Plot(
-        f"Leakage and cost of defenses: {task}, {model}",
-        panels,
-        caption,
-        columns=len(panels),
-    )
+    title = f"Leakage and cost of defenses: {where}"
+    return Plot(title, panels, caption, columns=len(panels))

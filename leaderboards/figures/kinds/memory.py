@@ -8,24 +8,23 @@ from typing import Any
 
 import pandas as pd
 
-from leakboard.bench.contracts import Goal, LeakboardError, Record, TrainSettings, digest
+from leakboard.bench.contracts import (
+    Estimate,
+    Goal,
+    LeakboardError,
+    Record,
+    TrainSettings,
+    digest,
+    grouped,
+)
 from leakboard.bench.defending import DETECTORS
 from leakboard.bench.records import Row, canonical_json, rows_of
 from leakboard.bench.scoring import GAINED
 from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.series import Place
-from leakboard.leaderboards.rendering import (
-    GREY,
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
-)
+from leakboard.leaderboards.figures.series import Place, row_axis
+from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     Interval,
     RecordSet,
@@ -45,8 +44,6 @@ CLAIMED = "epsilon"
 """Parameter that is part of the claim and left out of the name of a setting."""
 LINE, LEAST = 0.125, 0.3
 """Height of a line of a setting's name, and smallest height of a setting, in inches."""
-Rows = dict[str, list[Record]]
-"""Records of each row of the figure, which differ in seeds and in the number of copies of canaries."""
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
@@ -67,140 +64,123 @@ def memory(table: ResultsTable, printed: pd.DataFrame | None = None) -> Plot:
     Raises:
         LeakboardError: no record has an exposure.
     """
-    records = [
-        record
-        for group in table.groups
-        for setting in group.settings
-        for record in setting.records.values()
-    ]
+    records = [record for setting in table.settings for record in setting.records.values()]
     metrics = {leak.metric for record in records for leak in record.leaks if leak.status == "ok"}
     metric = GAINED if GAINED in metrics else "exposure"
-    records = [record for record in records if _exposures(record, metric)]
+    exposures = {r.key: own for r in records if (own := _exposures(r, metric))}
+    records = [record for record in records if record.key in exposures]
     if not records:
         raise LeakboardError(
             "nothing to plot: no record has an exposure; plant canaries (`plant: {canaries: …}`) and "
             "run canary-exposure on a released model"
         )
-    certified = {
-        key
-        for one in table.select(goal=Goal.MEMORISATION)
-        if one.is_certified
-        for key in one.setting.keys
-    }
-    counts = sorted({c for record in records for c in _exposures(record, metric)})
-    signs = {copies: place for place, copies in enumerate(c for c in counts if c)}
+    goal = table.select(goal=Goal.MEMORISATION)
+    certified = {key for one in goal if one.is_certified for key in one.setting.keys}
     stated = [] if printed is None else rows_of(printed.dropna(subset=["exposure"]))
-    theirs: dict[str, list[Row]] = {}
-    for row in stated:
-        theirs.setdefault(str(row["task"]), []).append(row)
-    places: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        places.setdefault((record.cell.task, record.cell.model), []).append(record)
     panels = [
-        _panel(Place(task, model).title, of_place, metric, signs, certified, theirs.get(task, []))
-        for (task, model), of_place in places.items()
+        _panel(
+            place, own, metric, exposures, certified, [r for r in stated if r["task"] == place.task]
+        )
+        for place, own in grouped(records, lambda r: Place(r.cell.task, r.cell.model)).items()
     ]
     return Plot("Memorisation of secrets", panels, _caption(records, metric, stated), columns=1)
 
 
-def _exposures(record: Record, metric: str) -> dict[int, Interval]:
+def _exposures(record: Record, metric: str) -> dict[int, Estimate]:
     """Exposure by number of copies, from the first leak of each."""
-    found: dict[int, Interval] = {}
+    found: dict[int, Estimate] = {}
     for leak in record.leaks:
         if leak.metric == metric and leak.status == "ok" and leak.success is not None:
-            one = leak.success
-            found.setdefault(copies_of(leak.view), Interval(one.value, one.low, one.high))
+            found.setdefault(copies_of(leak.view), leak.success)
     return found
 
 
 def _panel(
-    title: str,
+    place: Place,
     records: Sequence[Record],
     metric: str,
-    signs: Mapping[int, int],
+    exposures: Mapping[str, Mapping[int, Estimate]],
     certified: set[str],
     printed: Sequence[Row],
 ) -> Panel:
-    rows: Rows = {}
-    for record in records:
-        rows.setdefault(_row_of(record), []).append(record)
+    """A row for each setting and a series for each number of copies.
+
+    Args:
+        exposures: exposure by key of the record and number of copies, also of records of other panels, so that all panels
+            have the same markers.
+    """
     names = {
         defense: varying_names([canonical_json(r.cell.defense.params) for r in own], but=CLAIMED)
-        for defense, own in _by_defense(records).items()
+        for defense, own in grouped(records, lambda record: record.cell.defense.name).items()
     }
     trained = _trained(records)
-    some = any(record.key in certified for record in records)
-    ordered = sorted(rows.values(), key=lambda own: _place(own[0], names))
+    rows = sorted(grouped(records, _row_of).values(), key=lambda own: _place(own[0], names))
+    has_certified = any(record.key in certified for record in records)
     labels = []
-    by_copies: dict[int, list[Point]] = {copies: [] for copies in (*signs, 0)}
-    hollow: dict[int, list[Point]] = {copies: [] for copies in signs}
-    for n, own in enumerate(ordered):
+    for own in rows:
         label = _row_label(own[0], names, trained[own[0].key])
-        if some and not any(record.key in certified for record in own):
+        if has_certified and not any(record.key in certified for record in own):
             label += "\n(not certified)"
-        labels.append((float(n), label))
-        for copies in by_copies:
-            values = [e[copies] for record in own if copies in (e := _exposures(record, metric))]
+        labels.append(label)
+    counts = sorted({copies for own in exposures.values() for copies in own})
+    planted = [copies for copies in counts if copies]
+    series = []
+    for copies in counts:
+        sign = planted.index(copies) if copies else 0
+        # Vertical offsets within a row, so that equal values are all visible.
+        offset = 0.13 * (sign - (len(planted) - 1) / 2) if copies else 0.0
+        points, hollow = list[Point](), list[Point]()
+        for n, (own, label) in enumerate(zip(rows, labels, strict=True)):
+            at = n + offset
+            values = [e[copies] for record in own if copies in (e := exposures[record.key])]
             if values:
-                mean = mean_interval([one.value for one in values], values[0])
-                at = exact(mean.value)
-                # Of a single canary only the rank is known.
-                if mean.high - mean.low < CEILING:
-                    at = Interval(mean.value, mean.low, min(mean.high, CEILING))
-                by_copies[copies].append(Point(at, exact(n + _offset(copies, signs)), detail=label))
-        for row in printed:
-            stated = json.loads(row["params"])
-            copies = stated.pop("copies")
-            params = own[0].cell.defense.params
-            same = row["defense"] == own[0].cell.defense.name
-            if same and copies in signs and all(params.get(k) == v for k, v in stated.items()):
-                x, y = exact(float(row["exposure"])), exact(n + _offset(copies, signs))
-                hollow[copies].append(Point(x, y))
-    never = by_copies.pop(0)
-    series = [Series(planted_view(0), never, GREY, "|", size=8)] if never else []
-    for copies, points in by_copies.items():
-        place = min(signs[copies], len(MARKERS) - 1)
-        series.append(Series(planted_view(copies), points, SHADES[place], MARKERS[place]))
-        if hollow[copies]:
-            name = f"{planted_view(copies)}, as printed"
-            series.append(Series(name, hollow[copies], SHADES[place], MARKERS[place], hollow=True))
+                points.append(Point.of(_mean(values), at, detail=label))
+            stated = [row for row in printed if _is_of(row, own[0], copies)]
+            hollow += [Point.of(float(row["exposure"]), at) for row in stated]
+        name, style = planted_view(copies), min(sign, len(MARKERS) - 1)
+        look = (SHADES[style], MARKERS[style]) if copies else (GREY, "|")
+        if points or copies:
+            series.append(Series(name, points, *look, size=5.0 if copies else 8))
+        if hollow:
+            series.append(Series(f"{name}, as printed", hollow, *look, hollow=True))
     least = min([0.0, *(p.x.low for own in series for p in own.points if p.x.low == p.x.low)])
     what = "exposure gained by training" if metric == GAINED else "exposure of the secret"
-    lines = max(label.count("\n") + 1 for _, label in labels)
-    chance = next(
-        leak.success.chance
-        for leak in records[0].leaks
-        if leak.metric == metric and leak.success is not None
-    )
+    chance = next(iter(exposures[records[0].key].values())).chance
+    lines = max(label.count("\n") + 1 for label in labels)
     return Panel(
-        title,
+        place.title,
         Axis(f"← {what}, bits", least - 0.4, CEILING + 0.6),
-        Axis("", -0.6, len(labels) - 0.4, labels, rises=False),
+        row_axis(labels, shared=False),
         series,
         [
             Reference("x", chance, "mean of unseen secrets"),
             Reference("x", CEILING, "likeliest of all 10⁶", line="solid"),
         ],
-        remark="" if some else "not certified",
+        remark="" if has_certified else "not certified",
         height=max(LEAST, LINE * lines + 0.08) * len(labels) + 0.7,
     )
+
+
+def _mean(values: Sequence[Estimate]) -> Interval:
+    """Mean over seeds with its interval, up to the largest exposure; of a single canary only the rank is known."""
+    first = values[0]
+    alone = Interval(first.value, first.low, first.high)
+    mean = mean_interval([one.value for one in values], alone)
+    if mean.high - mean.low < CEILING:
+        return Interval(mean.value, mean.low, min(mean.high, CEILING))
+    return Interval(mean.value, mean.value, mean.value)
+
+
+def _is_of(row: Row, record: Record, copies: int) -> bool:
+    """True if a paper prints the number for such a setting."""
+    defense, stated = record.cell.defense, json.loads(row["params"])
+    same = row["defense"] == defense.name and stated.pop("copies") == copies > 0
+    return same and all(defense.params.get(name) == value for name, value in stated.items())
 
 
 def _row_of(record: Record) -> str:
     content = record.cell.model_dump(mode="json", exclude={"seed", "shadow"})
     return digest({**content, "plant": {**(content["plant"] or {}), "copies": ()}})
-
-
-def _by_defense(records: Sequence[Record]) -> dict[str, list[Record]]:
-    found: dict[str, list[Record]] = {}
-    for record in records:
-        found.setdefault(record.cell.defense.name, []).append(record)
-    return found
-
-
-def _offset(copies: int, signs: Mapping[int, int]) -> float:
-    """Vertical offset of a marker within its row, so that equal values are all visible."""
-    return 0.13 * (signs[copies] - (len(signs) - 1) / 2) if copies else 0.0
 
 
 def _place(record: Record, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
@@ -219,14 +199,10 @@ def _place(record: Record, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
 
 def _trained(records: Sequence[Record]) -> dict[str, str]:
     """Training settings of each record, by key, that distinguish it from others of the same defense."""
-    peers: dict[str, list[Record]] = {}
-    for record in records:
-        cell = record.cell
-        peers.setdefault(digest([cell.cut, cell.defense.model_dump(mode="json")]), []).append(
-            record
-        )
     found = dict[str, str]()
-    for own in peers.values():
+    for own in grouped(
+        records, lambda r: digest([r.cell.cut, r.cell.defense.model_dump(mode="json")])
+    ).values():
         every = {record.key: record.cell.train.model_dump() for record in own}
         differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
         found |= {

@@ -5,26 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from leakboard.bench.contracts import Goal, LeakboardError
-from leakboard.bench.records import Row, canonical_json, rows_of
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
+from leakboard.bench.records import Row
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
+    Numbers,
     Place,
     curves_by_place,
     lines,
     measured_words,
+    printed_rows,
+    printed_variants,
     requested_goal,
 )
-from leakboard.leaderboards.rendering import (
-    LINES,
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
-)
+from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     STRONGEST,
@@ -35,11 +29,8 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     display_name,
     format_parameter,
-    format_parameters,
-    knob_of,
     results_under,
     style_of,
-    varying_names,
 )
 
 
@@ -54,8 +45,8 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     table = results_under(found.table, request.attack)
     goal = requested_goal(table, request.goal)
     by = "" if request.attack == STRONGEST else f"-{request.attack}"
-    known = [row for row in rows_of(found.printed) if row["goal"] == goal]
     paper, artefacts = found.suite.paper.paper, ", ".join(found.suite.paper.artefact)
+    known = printed_rows(found, goal)
     plot = next_to_paper(table, goal, known, f"{paper}, {artefacts}", found.suite.paper.note)
     yield f"{GOAL_WORDS[goal]}{by}-printed", plot
 
@@ -73,15 +64,17 @@ def next_to_paper(
         LeakboardError: no setting has a share as its success, and a utility.
     """
     panels, drawn = [], list[Result]()
+    stated = [row for row in known if row["utility"] == row["utility"] and row["ep"] == row["ep"]]
+    theirs = grouped(stated, lambda row: row["task"])
     for place, own in curves_by_place(table, goal).items():
         series = [line for curve in own for line in lines(curve, _point)]
         if not series:
             continue
         results = [one for curve in own for one in curve.results if _point(one)]
         drawn += results
-        theirs = [row for row in known if row["task"] == place.task]
         group = next(g for g in table.groups if results[0].setting in g.settings)
-        panels.append(_panel(place, [*series, *_hollow(theirs)], results, group))
+        hollow = _hollow(theirs.get(place.task, []))
+        panels.append(_panel(place, [*series, *hollow], results[0], group))
     if not panels:
         raise LeakboardError(
             f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
@@ -95,52 +88,36 @@ def next_to_paper(
     return Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
 
 
-def _panel(place: Place, series: list[Series], results: list[Result], group: Group) -> Panel:
-    levels = [Reference("x", 1 - results[0].chance, "guessing")]
+def _panel(place: Place, series: list[Series], first: Result, group: Group) -> Panel:
+    levels = [Reference("x", 1 - first.chance, "guessing")]
     if group.reference is not None:
         levels.append(Reference("y", group.reference.utility.value, "undefended", line="dashed"))
     if group.untuned is not None:
         levels.append(Reference("y", group.untuned.utility.value, "untuned model", line="dashdot"))
-    metric = results[0].setting.first.utility_metric or "utility"
-    x = Axis(f"empirical privacy of {GOAL_WORDS[results[0].goal]} →", -0.03, 1.03)
-    return Panel(place.title, x, Axis(f"{metric} →"), series, levels, height=2.8)
+    x = Axis(f"empirical privacy of {GOAL_WORDS[first.goal]} →", -0.03, 1.03)
+    return Panel(place.title, x, Axis(f"{first.setting.metric} →"), series, levels, height=2.8)
 
 
-def _point(one: Result) -> tuple[Interval, Interval] | None:
+def _point(one: Result) -> Numbers | None:
     if one.setting.utility.is_missing or not 0 <= one.success.value <= 1 or one.ceiling > 1:
         return None
     value, low, high = one.success.ends
     return Interval(1 - value, 1 - high, 1 - low).clipped(), one.setting.utility
 
 
-def _hollow(rows: list[Row]) -> list[Series]:
-    """A line for each variant that the paper prints, along the knob."""
-    found = []
-    by_defense: dict[str, list[Row]] = {}
-    for row in rows:
-        if row["utility"] == row["utility"] and row["ep"] == row["ep"]:
-            by_defense.setdefault(str(row["defense"]), []).append(row)
-    for defense, own in by_defense.items():
-        name = knob_of(defense, [row["params"] for row in own])
-        varying = varying_names([row["params"] for row in own], but=name)
-        variants: dict[tuple[str, str], list[Row]] = {}
-        for row in own:
-            rest = {k: v for k, v in json.loads(row["params"]).items() if k != name}
-            variants.setdefault((str(row["model"]), canonical_json(rest)), []).append(row)
-        for n, ((_, rest_), variant) in enumerate(variants.items()):
-            words = format_parameters(rest_, varying)
-            points = [_printed_point(row, name) for row in variant]
+def _hollow(rows: list[Row]) -> Iterator[Series]:
+    """A line for each variant that the paper prints, along the knob; its styles start anew for each defense."""
+    variants = grouped(printed_variants(rows), lambda variant: variant[0])
+    for defense, own in variants.items():
+        how = style_of(defense)
+        for n, (_, knob, title, same) in enumerate(own):
+            points = [_printed_point(row, knob) for row in same]
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
-            how = style_of(defense)
-            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
             group = display_name(defense)
-            found.append(
-                Series(title, points, how.colour, how.marker, line, hollow=True, group=group)
-            )
-    return found
+            yield Series(title, points, how.colour, how.marker, line, hollow=True, group=group)
 
 
 def _printed_point(row: Row, name: str | None) -> Point:
     params = json.loads(row["params"])
     label = format_parameter(name, params[name]) if name in params else ""  # type: ignore[arg-type]
-    return Point(exact(float(row["ep"])), exact(float(row["utility"])), label.rpartition("= ")[2])
+    return Point.of(float(row["ep"]), float(row["utility"]), label.rpartition("= ")[2])

@@ -9,16 +9,7 @@ from dataclasses import dataclass
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import Place, measured_words
-from leakboard.leaderboards.rendering import (
-    LINES,
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
-)
+from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     RecordSet,
@@ -97,8 +88,8 @@ def _panels(place: Place, by_line: dict[str, list[Sent]]) -> Iterator[Panel]:
     for n, (name, line) in enumerate(by_line.items()):
         style = style_of(line[0].result.defense)
         look = style.colour, style.marker, LINES[n % len(LINES)]
-        read = [Point(exact(one.sends), one.result.success.clipped()) for one in line]
-        total = [Point(exact(one.sends), exact(one.sends * one.parameter)) for one in line]
+        read = [Point.of(one.sends, one.result.success.clipped()) for one in line]
+        total = [Point.of(one.sends, one.sends * one.parameter) for one in line]
         success.append(Series(name, read, *look))
         composed.append(Series(name, total, *look))
     first = next(iter(by_line.values()))[0].result

@@ -47,8 +47,8 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
             drawn += [one for curve in own for one in curve.results if leakage_and_utility(one)]
             x = Axis("← leakage of labels", -0.03, 1.06, percent=True)
             remark = "" if series else "not certified"
-            metric = own[0].results[0].setting.first.utility_metric if own else ""
-            y, title = Axis(f"{metric or 'utility'} →"), f"{place.title}\n{name}"
+            metric = own[0].results[0].setting.metric if own else "utility"
+            y, title = Axis(f"{metric} →"), f"{place.title}\n{name}"
             panels.append(Panel(title, x, y, series, remark=remark, height=2.5, weight=0.72))
     if not drawn:
         raise LeakboardError("nothing to plot: no attack on labels is certified in these records")

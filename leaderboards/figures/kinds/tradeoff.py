@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import isnan
 
-from leakboard.bench.contracts import Goal, LeakboardError
+from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
     LEAKAGE_WORDS,
+    Numbers,
     Place,
     curves_by_place,
     leakage_and_utility,
@@ -18,23 +19,13 @@ from leakboard.leaderboards.figures.series import (
 )
 from leakboard.leaderboards.figures.sweep import sweep
 from leakboard.leaderboards.findings import task_name
-from leakboard.leaderboards.rendering import (
-    GREY,
-    Axis,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
-)
+from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
     STRONGEST,
     Curve,
     Group,
-    Interval,
     RecordSet,
     Result,
     ResultsTable,
@@ -45,18 +36,15 @@ from leakboard.leaderboards.tables import (
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """Leakage against cost; with `against` leakage and utility along a parameter."""
+    suffix = "" if request.attack == STRONGEST else f"-{request.attack}"
     if request.against is not None:
         goal = requested_goal(found.table, request.goal)
-        name = f"{GOAL_WORDS[goal]}{_suffix(request)}-by-{request.against}"
+        name = f"{GOAL_WORDS[goal]}{suffix}-by-{request.against}"
         yield name, sweep(found, goal, request.against, request.attack)
         return
     table = results_under(found.table, request.attack)
     goal = requested_goal(table, request.goal)
-    yield f"{GOAL_WORDS[goal]}{_suffix(request)}", tradeoff(table, goal)
-
-
-def _suffix(request: Request) -> str:
-    return "" if request.attack == STRONGEST else f"-{request.attack}"
+    yield f"{GOAL_WORDS[goal]}{suffix}", tradeoff(table, goal)
 
 
 def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
@@ -98,10 +86,10 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
 
 def _missing(words: str, curves: Sequence[Curve]) -> str:
     """' Not certified: SAP (SST-2), RAPT (SST-2, MRPC).' Or an empty string."""
-    tasks: dict[str, dict[str, None]] = {}
-    for curve in curves:
-        tasks.setdefault(display_name(curve.defense), {})[task_name(curve.task)] = None
-    named = [f"{name} ({', '.join(own)})" for name, own in tasks.items()]
+    named = [
+        f"{display_name(defense)} ({', '.join(dict.fromkeys(task_name(one.task) for one in own))})"
+        for defense, own in grouped(curves, lambda curve: curve.defense).items()
+    ]
     return f" {words}: {', '.join(named)}." if named else ""
 
 
@@ -116,7 +104,7 @@ def _costs(place: Place, own: list[Curve], word: str) -> Panel:
     unit = own[0].results[0].setting.unit
     y = Axis(f"{unit} of utility lost", low - 0.06 * most, high + 0.06 * most, rises=False)
     budget = Reference("y", BUDGET, f"budget of {BUDGET:g} {unit}", line="dashed")
-    return Panel(place.title, _leakage(word), y, [*series, _open(0.0)], [budget], height=2.8)
+    return Panel(place.title, _leakage(word), y, [*series, _undefended(0.0)], [budget], height=2.8)
 
 
 def _utilities(place: Place, own: list[Curve], word: str, groups: Sequence[Group]) -> Panel:
@@ -129,8 +117,8 @@ def _utilities(place: Place, own: list[Curve], word: str, groups: Sequence[Group
         level = group.untuned.utility.value
         levels.append(Reference("y", level, "untuned model", line="dashdot"))
     if group.reference is not None and series:
-        series.append(_open(group.reference.utility.value))
-    y = Axis(f"{settings[0].first.utility_metric or 'utility'} →")
+        series.append(_undefended(group.reference.utility.value))
+    y = Axis(f"{settings[0].metric} →")
     return Panel(place.title, _leakage(word), y, series, levels, height=2.8)
 
 
@@ -138,11 +126,11 @@ def _leakage(word: str) -> Axis:
     return Axis(f"← leakage of {word}", -0.03, 1.06, percent=True)
 
 
-def _open(at: float) -> Series:
-    return Series("undefended", [Point(exact(1.0), exact(at))], GREY, "*")
+def _undefended(at: float) -> Series:
+    return Series("undefended", [Point.of(1.0, at)], GREY, "*")
 
 
-def _point(one: Result) -> tuple[Interval, Interval] | None:
+def _point(one: Result) -> Numbers | None:
     if not (one.is_certified and one.has_comparable_cost):
         return None
     return one.leakage.clipped(), one.cost

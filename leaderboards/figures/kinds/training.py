@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from math import inf
 from statistics import fmean
 
 import numpy as np
 
-from leakboard.bench.contracts import Goal, LeakboardError, Record
+from leakboard.bench.contracts import Goal, LeakboardError, Record, grouped
+from leakboard.bench.contracts import Point as Moment
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
 from leakboard.leaderboards.figures.series import Place, measured_words
-from leakboard.leaderboards.rendering import (
-    LINES,
-    Axis,
-    Line,
-    Panel,
-    Plot,
-    Point,
-    Reference,
-    Series,
-    exact,
-)
+from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     Interval,
     RecordSet,
@@ -45,22 +38,19 @@ def training(table: ResultsTable) -> Plot:
     Raises:
         LeakboardError: no record has a curve over training.
     """
-    rows: dict[tuple[str, str], list[Setting]] = {}
-    for group in table.groups:
-        for setting in group.settings:
-            if any(leak.curve for record in setting.records.values() for leak in record.leaks):
-                rows.setdefault((setting.task, setting.model), []).append(setting)
-    if not rows:
+    settings = [
+        one
+        for one in table.settings
+        if any(leak.curve for record in one.records.values() for leak in record.leaks)
+    ]
+    if not settings:
         raise LeakboardError(
             "nothing to plot: no record has a curve over training; label attacks draw it where a "
             "defense sends activations or gradients while it trains"
         )
-    panels = [
-        panel
-        for (task, model), own in rows.items()
-        for panel in _panels(Place(task, model).title, own)
-    ]
-    chosen = {id(setting) for own in rows.values() for setting in own}
+    places = grouped(settings, lambda one: Place(one.task, one.model))
+    panels = [panel for place, own in places.items() for panel in _panels(place.title, own)]
+    chosen = set(map(id, settings))
     labels = [r for r in table.select(goal=Goal.LABEL) if id(r.setting) in chosen]
     caption = (
         "Success at a moment: the largest of the spectral, norm and k-means attacks, over adapters and servers. "
@@ -70,60 +60,45 @@ def training(table: ResultsTable) -> Plot:
 
 
 def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
-    styles = list(_styles(settings))
-    for channel in CHANNELS:
-        chance = _chance([r for s in settings for r in s.records.values()], channel)
+    variants = grouped(settings, lambda one: one.defense)
+    line_of = {id(one): LINES[n % len(LINES)] for v in variants.values() for n, one in enumerate(v)}
+
+    def panel(
+        what: str,
+        y: Axis,
+        curve: Callable[[Record], Mapping[float, float]],
+        most: float,
+        references: Sequence[Reference] = (),
+    ) -> Panel:
         series = [
-            _mean_series(
-                [_curve(record, channel) for record in one.records.values()],
-                name,
-                colour,
-                line,
-                1.0,
-                one.defense,
+            Series(
+                one.name,
+                _means([curve(record) for record in one.records.values()], most),
+                style_of(one.defense).colour,
+                "",
+                line_of[id(one)],
+                band=True,
+                group=one.defense,
             )
-            for one, name, colour, line in styles
+            for one in settings
         ]
-        lines = [Reference("y", chance, "permuted labels")]
+        words = f"{title}\n{what}"
+        return Panel(words, Axis("step"), y, series, references, height=2.3, weight=0.72)
+
+    records = [record for one in settings for record in one.records.values()]
+    for channel in CHANNELS:
+        chance = _chance(records, channel)
         y = Axis("success of attacks", min(0.45, chance - 0.05), 1.02)
-        yield Panel(f"{title}\n{channel}", Axis("step"), y, series, lines, height=2.3, weight=0.72)
-    losses = [
-        _mean_series(
-            [_loss(record) for record in one.records.values()],
-            name,
-            colour,
-            line,
-            np.inf,
-            one.defense,
-        )
-        for one, name, colour, line in styles
-    ]
-    yield Panel(f"{title}\nloss", Axis("step"), Axis("loss"), losses, height=2.3, weight=0.72)
+        permuted = Reference("y", chance, "permuted labels")
+        yield panel(channel, y, partial(_curve, channel=channel), 1.0, [permuted])
+    yield panel("loss", Axis("loss"), _loss, inf)
 
 
-def _styles(settings: Sequence[Setting]) -> Iterator[tuple[Setting, str, str, Line]]:
-    counts: dict[str, int] = {}
-    for one in settings:
-        place = counts.get(one.defense, 0)
-        counts[one.defense] = place + 1
-        yield one, one.name, style_of(one.defense).colour, LINES[place % len(LINES)]
-
-
-def _mean_series(
-    curves: Sequence[Mapping[float, float]],
-    name: str,
-    colour: str,
-    line: Line,
-    most: float,
-    group: str,
-) -> Series:
-    """Mean of the seeds' curves.
+def _means(curves: Sequence[Mapping[float, float]], most: float) -> list[Point]:
+    """Means of the seeds' curves, in the bounds of the metric, which are 0 and `most`.
 
     Seeds with the same number of moments are compared moment by moment, since the number of their steps may differ
     a little; others at common steps.
-
-    Args:
-        most: largest possible value; the smallest is 0.
     """
     if len({len(curve) for curve in curves}) == 1:
         moments = [*zip(*(sorted(curve.items()) for curve in curves), strict=True)]
@@ -132,21 +107,25 @@ def _mean_series(
         moments = [tuple((step, curve[step]) for curve in curves) for step in sorted(common)]
     points = []
     for moment in moments:
-        step, values = fmean(step for step, _ in moment), [value for _, value in moment]
-        # Intervals of Student's t may exceed the bounds of the metric.
+        steps, values = zip(*moment, strict=True)
+        # Intervals of Student's t may exceed the bounds.
         mean = mean_interval(values, Interval(values[0], values[0], values[0])).clipped(0.0, most)
-        points.append(Point(exact(step), mean))
-    return Series(name, points, colour, "", line, band=True, group=group)
+        points.append(Point.of(fmean(steps), mean))
+    return points
 
 
-def _curve(record: Record, channel: str, attacks: Collection[str] = THEIRS) -> dict[float, float]:
+def _curve(record: Record, channel: str) -> dict[float, float]:
     """Largest success at each step."""
     found: dict[float, float] = {}
-    for leak in record.leaks:
-        if leak.attack.name in attacks and leak.channel == channel:
-            for one in leak.curve:
-                found[one.step] = max(found.get(one.step, 0.0), one.success.value)
+    for one in _moments(record, channel):
+        found[one.step] = max(found.get(one.step, 0.0), one.success.value)
     return found
+
+
+def _moments(record: Record, channel: str) -> list[Moment]:
+    """Moments of the curves of P³EFT's attacks on a channel."""
+    leaks = (leak for leak in record.leaks if leak.attack.name in THEIRS)
+    return [one for leak in leaks if leak.channel == channel for one in leak.curve]
 
 
 def _loss(record: Record) -> dict[float, float]:
@@ -159,9 +138,7 @@ def _chance(records: Sequence[Record], channel: str) -> float:
     """Mean over all moments of the best attack's success on permuted labels."""
     found: dict[tuple[str, float], float] = {}
     for record in records:
-        for leak in record.leaks:
-            if leak.attack.name in THEIRS and leak.channel == channel:
-                for one in leak.curve:
-                    at = (record.key, one.step)
-                    found[at] = max(found.get(at, 0.0), one.success.chance)
+        for one in _moments(record, channel):
+            at = (record.key, one.step)
+            found[at] = max(found.get(at, 0.0), one.success.chance)
     return float(np.mean([*found.values()])) if found else 0.5
