@@ -56,6 +56,10 @@ class Swept:
     name: str
     result: Result
 
+    def training(self, but: str) -> str:
+        """All training settings but one."""
+        return self.result.setting.first.cell.train.model_dump_json(exclude={*ALIKE, but})
+
 
 def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -> Plot:
     """Leakage and utility along a parameter; for parameters of attacks, only their success.
@@ -65,7 +69,7 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
     Raises:
         LeakboardError: no such parameter, or no result of this goal.
     """
-    table = ResultsTable([one for one in found.table if one.goal == goal], found.table.groups)
+    table = found.table.select(goal=goal)
     homes = _homes(table)
     if against not in homes:
         raise LeakboardError(
@@ -169,10 +173,10 @@ def _panel(
     series = []
     for n, (name, same) in enumerate(grouped(own, lambda one: one.name).items()):
         # A line joins only results of equal training but for the swept setting.
-        for line in grouped(same, lambda one: _training(one.result, against)).values():
+        for line in grouped(same, lambda one: one.training(against)).values():
             points = [
-                Point.of(place[json.dumps(one.x)], y, detail=one.result.name)
-                for one in sorted(line, key=lambda one: place[json.dumps(one.x)])
+                Point.of(place[one.x], y, detail=one.result.name)
+                for one in sorted(line, key=lambda one: place[one.x])
                 if not (y := _quantity(one.result, quantity)).is_missing
             ]
             dash = LINES[n % len(LINES)] if len(points) > 1 else ""
@@ -190,11 +194,6 @@ def _panel(
     return Panel(title, axis, high, series, lines, height=2.4)
 
 
-def _training(one: Result, against: str) -> str:
-    """Training settings but the swept one."""
-    return one.setting.first.cell.train.model_dump_json(exclude={*ALIKE, against})
-
-
 def _quantity(one: Result, name: str) -> Interval:
     if name == "utility":
         return one.setting.utility
@@ -203,13 +202,15 @@ def _quantity(one: Result, name: str) -> Interval:
     return one.leakage.clipped() if one.is_certified else MISSING
 
 
-def _axis(xs: Sequence[Any], against: str) -> tuple[dict[str, float], Axis]:
-    """Position of each value, and the axis; words are placed in order."""
-    xs = _ordered(xs)
-    numeric = all(isinstance(x, int | float) and not isinstance(x, bool) for x in xs)
-    place = {json.dumps(x): float(x) if numeric else float(n) for n, x in enumerate(xs)}
-    log = numeric and min(xs) > 0 and max(xs) >= LOG_FROM * min(xs)
-    ticks = [(place[json.dumps(x)], _tick(x)) for x in xs]
+def _axis(xs: Sequence[Any], against: str) -> tuple[dict[Any, float], Axis]:
+    """Position of each value, and the axis: numbers, then words in order, then None."""
+    numbers = sorted({x for x in xs if isinstance(x, int | float)})
+    words = sorted({x for x in xs if isinstance(x, str)})
+    ordered: list[Any] = [*numbers, *words, *([None] if None in xs else [])]
+    numeric = ordered == numbers and not any(isinstance(x, bool) for x in numbers)
+    place = {x: float(x) if numeric else float(n) for n, x in enumerate(ordered)}
+    log = numeric and numbers[0] > 0 and numbers[-1] >= LOG_FROM * numbers[0]
+    ticks = [(at, _tick(x)) for x, at in place.items()]
     return place, Axis(_axis_name(against), ticks=ticks, log=log)
 
 
@@ -223,14 +224,6 @@ def _tick(x: Any) -> str:
     return "none" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
 
 
-def _ordered(values: Sequence[Any]) -> list[Any]:
-    """Distinct values: sorted numbers, then words, then None."""
-    different = {json.dumps(x): x for x in values}.values()
-    numbers = sorted(x for x in different if isinstance(x, int | float))
-    words = sorted(x for x in different if isinstance(x, str))
-    return [*numbers, *words, *([None] if None in different else [])]
-
-
 def _colours(swept: Sequence[Swept]) -> dict[str, str]:
     """Colour of each line: that of its defense if each defense has one line."""
     names = {one.name: one.result.defense for one in swept}
@@ -242,15 +235,15 @@ def _colours(swept: Sequence[Swept]) -> dict[str, str]:
 def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[Panel]:
     """Panels of the mirrored paper's EP and utility along the same parameter, with hollow markers."""
     key = "split" if against == "cut" else against  # as papers call it
-    rows = [
-        row
-        for row in printed_rows(found, goal)
-        if row["task"] == task and key in json.loads(row["params"])
-    ]
+
+    def swept(row: Row) -> Any:
+        return json.loads(row["params"])[key]
+
+    rows = [one for one in printed_rows(found, goal) if one["task"] == task]
+    rows = [one for one in rows if key in json.loads(one["params"])]
     rows.sort(key=_source)
     for source, own in grouped(rows, _source).items():
-        xs = {id(row): json.loads(row["params"])[key] for row in own}
-        place, axis = _axis(list(xs.values()), against)
+        place, axis = _axis([swept(row) for row in own], against)
         if len(place) < 2:
             continue
         for name, label, limits in (
@@ -261,7 +254,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                 Series(
                     title,
                     [
-                        Point.of(place[json.dumps(xs[id(row)])], float(row[name]))
+                        Point.of(place[swept(row)], float(row[name]))
                         for row in line
                         if not isnan(row[name])
                     ],

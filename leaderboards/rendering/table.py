@@ -99,19 +99,17 @@ def leakage_cell(leakage: Interval) -> Cell:
 
 def markdown_table(table: Table) -> str:
     """The table in Markdown with title and notes; nothing in it is read as Markdown or HTML."""
+    empty = [""] * (len(table.columns) - 1)
     rows = [
-        [row, *[""] * (len(table.columns) - 1)]
-        if isinstance(row, str)
-        else [cell.words for cell in table.cells(row)]
+        [row, *empty] if isinstance(row, str) else [cell.words for cell in table.cells(row)]
         for row in table.rows
     ]
-    heads = [column.label for column in table.columns]
+    escaped = [map(escape_markdown, row) for row in rows]
+    heads = [escape_markdown(column.label) for column in table.columns]
     marks = ["---:" if column.align == "right" else "---" for column in table.columns]
-    lines = [heads, *rows]
-    text = [f"| {' | '.join(map(escape_markdown, line))} |" for line in lines]
-    text.insert(1, f"| {' | '.join(marks)} |")
     notes = [f"\n{escape_markdown(note)}" for note in table.notes]
-    return "\n".join([f"**{escape_markdown(table.title)}**\n", *text, *notes]) + "\n"
+    title = f"**{escape_markdown(table.title)}**\n"
+    return "\n".join([title, markdown(heads, escaped, marks), *notes]) + "\n"
 
 
 def escape_markdown(text: str) -> str:
@@ -120,7 +118,9 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#!&~$])", r"\\\1", plain)
 
 
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
+def markdown(
+    head: Sequence[str], rows: Iterable[Iterable[str]], marks: Sequence[str] | None = None
+) -> str:
+    """A table in Markdown, with marks of alignment below the head."""
+    lines = [head, marks or ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

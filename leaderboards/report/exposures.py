@@ -151,7 +151,7 @@ def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:
             attack=leak.attack.name,
             channel=str(leak.channel),
             metric=leak.metric,
-            success=Interval(success.value, success.low, success.high),
+            success=Interval.of(success),
             baseline=leak.level or 0.0,
             advantage=above,
             is_shown=low is not None and not isnan(low) and low > 0 and above > 0,

@@ -163,9 +163,7 @@ def _panel(
 
 def _mean(values: Sequence[Estimate]) -> Interval:
     """Mean over seeds with its interval, up to the largest exposure; of a single canary only the rank is known."""
-    first = values[0]
-    alone = Interval(first.value, first.low, first.high)
-    mean = mean_interval([one.value for one in values], alone)
+    mean = mean_interval([one.value for one in values], Interval.of(values[0]))
     if mean.high - mean.low < CEILING:
         return Interval(mean.value, mean.low, min(mean.high, CEILING))
     return Interval(mean.value, mean.value, mean.value)

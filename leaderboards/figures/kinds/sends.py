@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leakboard.bench.contracts import LeakboardError
+from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import Place, measured_words
 from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
@@ -43,17 +43,17 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     goals = [goal_of(request.goal)] if request.goal else dict.fromkeys(one.goal for one in table)
     drawn = 0
     for goal in goals:
-        by_place: dict[Place, list[Sent]] = {}
-        for one in table.select(goal=goal):
-            if sent := sent_of(one):
-                place = Place(one.setting.task, one.setting.model, one.attribute)
-                by_place.setdefault(place, []).append(sent)
-        panels = [
-            panel for place, own in by_place.items() for panel in _panels(place, _repeated(own))
-        ]
+        sent = [one for result in table.select(goal=goal) if (one := sent_of(result))]
+        places = grouped(sent, lambda one: Place.of(one.result))
+        panels = [panel for place, own in places.items() for panel in _panels(place, own)]
         if panels:
             drawn += 1
-            yield f"{GOAL_WORDS[goal]}-by-sends", Plot(_title(goal), panels, _caption(by_place))
+            title = f"{GOAL_WORDS[goal].capitalize()} after several messages about a text"
+            caption = (
+                "Right: the guarantees of all messages, which add up: ε of a dimension, or η. The smaller, the more is "
+                f"promised. {measured_words([one.result for own in places.values() for one in own])}"
+            )
+            yield f"{GOAL_WORDS[goal]}-by-sends", Plot(title, panels, caption)
     if not drawn:
         raise LeakboardError(
             "nothing to plot: no defense with a guarantee per message sent texts different numbers of times; "
@@ -73,15 +73,10 @@ def sent_of(one: Result) -> Sent | None:
     return Sent(one, record.cell.train.epochs if fresh else 1, claimed[name], label)
 
 
-def _repeated(own: list[Sent]) -> dict[str, list[Sent]]:
-    """Lines by name, sorted by the number of sends, of settings that were measured for several numbers."""
-    found: dict[str, list[Sent]] = {}
-    for one in sorted(own, key=lambda one: one.sends):
-        found.setdefault(one.name, []).append(one)
-    return {name: line for name, line in found.items() if len({one.sends for one in line}) > 1}
-
-
-def _panels(place: Place, by_line: dict[str, list[Sent]]) -> Iterator[Panel]:
+def _panels(place: Place, own: list[Sent]) -> Iterator[Panel]:
+    """Both panels, with a line for each defense that was measured for several numbers of sends."""
+    every = grouped(sorted(own, key=lambda one: one.sends), lambda one: one.name)
+    by_line = {name: line for name, line in every.items() if len({one.sends for one in line}) > 1}
     if not by_line:
         return
     success, composed = list[Series](), list[Series]()
@@ -98,15 +93,3 @@ def _panels(place: Place, by_line: dict[str, list[Sent]]) -> Iterator[Panel]:
     guessing = [Reference("y", first.baseline, "guessing")]
     yield Panel(place.title, x, Axis(f"success ({first.metric})", -0.03, 1.03), success, guessing)
     yield Panel(f"{place.title} · guarantee", x, Axis("ε or η of all messages", log=True), composed)
-
-
-def _title(goal: str) -> str:
-    return f"{GOAL_WORDS[goal_of(goal)].capitalize()} after several messages about a text"
-
-
-def _caption(by_place: dict[Place, list[Sent]]) -> str:
-    words = measured_words([one.result for own in by_place.values() for one in own])
-    return (
-        "Right: the guarantees of all messages, which add up: ε of a dimension, or η. The smaller, the more is "
-        f"promised. {words}"
-    )
