@@ -9,8 +9,8 @@ from .ending import READ as READ
 from .ending import SURE as SURE
 from .ending import ending as ending
 from .ending import helps as helps
-from .findings import findings_text as findings_text
 from .layout import FIRST as FIRST
+from .layout import findings_text as findings_text
 from .layout import printable as printable
 from .results import attacks_tables as attacks_tables
 from .results import digest_parts as digest_parts

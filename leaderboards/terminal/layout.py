@@ -1,14 +1,17 @@
-"""Conversion of tables and sentences for rich."""
+"""Conversion of tables, sentences and findings for rich."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.console import RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
 from leakboard.leaderboards.rendering import Table, terminal_table
-from leakboard.leaderboards.tables import Result, format_number
+from leakboard.leaderboards.tables import Result, count, format_number
 
 FIRST = 10
 """Number of rows or sentences without `--all`."""
@@ -28,3 +31,21 @@ def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:
             yield Text("")
         else:
             yield Text(part)  # no markup, since names may contain brackets
+
+
+def findings_text(found: Sequence[Finding], everything: bool) -> Iterator[RenderableType]:
+    """The first sentences, or all sentences with their records, by rule."""
+    if not everything:
+        for finding in found[:FIRST]:
+            yield Text(finding.sentence)
+        shown = min(FIRST, len(found))
+        yield Text(f"{shown} of {count(len(found), 'finding')}; all with --all", "dim")
+        return
+    yield Padding(Text(CONDITIONS, "dim"), (0, 0, 1, 0))
+    for rule, sentences in groupby(found, key=lambda finding: finding.rule):
+        yield Text.assemble((TITLES[rule], "bold"), f" ({rule})")
+        for finding in sentences:
+            keys = f"{finding.keys[0]} and {count(len(finding.keys) - 1, 'more record')}"
+            behind = f"{count(finding.seeds, 'seed')}, records {keys if finding.keys[1:] else finding.keys[0]}"
+            yield Padding(Text.assemble(finding.sentence, "\n", (behind, "dim")), (0, 0, 1, 2))
+    yield Text(count(len(found), "finding"))
