@@ -12,7 +12,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
-from leakboard.leaderboards.rendering.labels import Floats, place_labels
 from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Reference, Series
 
 SMALL = 6.5
@@ -132,23 +131,3 @@ def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
         else:
             handles.append(Patch(color=GREY, alpha=0.15, linewidth=0, label=label))
     return handles
-
-
-def label_points(ax: Axes, panel: Panel) -> None:
-    """Writes the names of points where they cover nothing; the layout must not change afterwards."""
-    named = [(one, own.colour) for own in panel.series for one in own.measured if one.label]
-    if not named:
-        return
-    corners = [(series, _corners(series)) for series in panel.series]
-    markers = np.concatenate([found for _, found in corners])
-    traces = [found for series, found in corners if series.line and len(found)]
-    for reference in panel.references:
-        ends = ax.get_xlim() if reference.axis == "y" else ax.get_ylim()
-        across = np.array([[end, reference.value] for end in ends])
-        traces.append(across if reference.axis == "y" else across[:, ::-1])
-    place_labels(ax, named, markers, traces, SMALL)
-
-
-def _corners(series: Series) -> Floats:
-    shown = [(point.x.value, point.y.value) for point in series.measured]
-    return np.reshape(np.array(shown, float), (-1, 2))

@@ -18,7 +18,8 @@ from matplotlib.transforms import Bbox
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.bench.records import replacing
-from leakboard.leaderboards.rendering.axes import draw_panel, label_points, legend_entries
+from leakboard.leaderboards.rendering.axes import draw_panel, legend_entries
+from leakboard.leaderboards.rendering.labels import label_points
 from leakboard.leaderboards.rendering.plot import Panel, Plot, split_plot
 
 WIDTH = 7.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,7 +11,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from leakboard.leaderboards.rendering.plot import Point
+from leakboard.leaderboards.rendering.axes import SMALL
+from leakboard.leaderboards.rendering.plot import Panel, Reference, Series
 
 Floats = NDArray[np.float64]
 
@@ -25,33 +25,26 @@ GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "p
 """Pale background, since outlined text cannot be searched in a PDF."""
 
 
-def place_labels(
-    ax: Axes,
-    points: Sequence[tuple[Point, str]],
-    markers: Floats,
-    lines: Sequence[Floats],
-    size: float,
-) -> None:
-    """Draws labels of points in their order, each at a position where it covers nothing; others are left out.
+def label_points(ax: Axes, panel: Panel) -> None:
+    """Writes the labels of points in their order, each where it covers nothing; others are left out.
 
-    Args:
-        ax: axes with a final layout; limits must not change afterwards.
-        points: points with their colours.
-        markers: [n, 2] points in data units that labels must not cover.
-        lines: [m, 2] corners in data units of each line that labels should avoid.
-        size: font size in typographic points.
+    Lines are avoided. The layout and the limits of the axes must not change afterwards.
     """
+    points = [(one, own.colour) for own in panel.series for one in own.measured if one.label]
+    if not points:
+        return
     figure = ax.get_figure(root=True)
     assert isinstance(figure, Figure)
     pixels = float(figure.dpi / 72)
-    dots = ax.transData.transform(markers)
-    trace = np.concatenate(
-        [np.empty((0, 2)), *(_sampled(ax.transData.transform(line)) for line in lines)]
-    )
+    markers = [(series, ax.transData.transform(_corners(series))) for series in panel.series]
+    dots = np.concatenate([found for _, found in markers])
+    lines = [found for series, found in markers if series.line and len(found)]
+    lines += [ax.transData.transform(_across(ax, reference)) for reference in panel.references]
+    trace = np.concatenate([np.empty((0, 2)), *map(_sampled, lines)])
     taken: list[Floats] = []
     for one, colour in points:
         point = ax.transData.transform((one.x.value, one.y.value))
-        probe = ax.text(0, 0, one.label, fontsize=size, transform=None)
+        probe = ax.text(0, 0, one.label, fontsize=SMALL, transform=None)
         box = probe.get_window_extent()
         probe.remove()
         half = np.array([box.width, box.height]) / 2
@@ -77,11 +70,24 @@ def place_labels(
             textcoords="offset points",
             ha="center",
             va="center",
-            fontsize=size,
+            fontsize=SMALL,
             color=[0.75 * channel for channel in to_rgb(colour)],  # for contrast on white
             bbox=GROUND,
             zorder=5,
         )
+
+
+def _corners(series: Series) -> Floats:
+    """[n, 2] measured points in data units."""
+    shown = [(point.x.value, point.y.value) for point in series.measured]
+    return np.reshape(np.array(shown, float), (-1, 2))
+
+
+def _across(ax: Axes, reference: Reference) -> Floats:
+    """[2, 2] ends of a reference in data units."""
+    ends = ax.get_xlim() if reference.axis == "y" else ax.get_ylim()
+    line = np.array([[end, reference.value] for end in ends])
+    return line if reference.axis == "y" else line[:, ::-1]
 
 
 def _sampled(corners: Floats, step: float = 3.0) -> Floats:
