@@ -20,7 +20,6 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     count,
     curves,
-    display_name,
     format_parameter,
     format_parameters,
     goal_of,
@@ -156,7 +155,7 @@ def printed_variants(
         along: the parameter that varies within a variant; by default the knob of each defense.
 
     Yields:
-        The defense, the parameter that varies, a title, and the rows.
+        The defense, the parameter that varies, the others in words, and the rows.
     """
     for defense, own in grouped(rows, lambda row: str(row["defense"])).items():
         params = [row["params"] for row in own]
@@ -164,9 +163,7 @@ def printed_variants(
         varying = varying_names(params, but=knob)
         by_rest = grouped(own, lambda row: (row["model"], other_params(row["params"], knob)))  # noqa: B023
         for (_, rest), variant in by_rest.items():
-            words = format_parameters(rest, varying)
-            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
-            yield defense, knob, title, variant
+            yield defense, knob, format_parameters(rest, varying), variant
 
 
 def measured_words(results: Sequence[Result]) -> str:

@@ -252,7 +252,7 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
         ):
             series = [
                 Series(
-                    title,
+                    ", ".join(filter(None, [display_name(defense), words, "as printed"])),
                     [
                         Point.of(place[swept(row)], float(row[name]))
                         for row in line
@@ -264,10 +264,10 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
                     hollow=True,
                     group=display_name(defense),
                 )
-                for n, (defense, _, title, line) in enumerate(printed_variants(own, key))
+                for n, (defense, _, words, line) in enumerate(printed_variants(own, key))
             ]
-            words = f"{task_name(task)} · {source}"
-            yield Panel(words, axis, Axis(label, *limits), series, height=2.4)
+            title = f"{task_name(task)} · {source}"
+            yield Panel(title, axis, Axis(label, *limits), series, height=2.4)
 
 
 def _source(row: Row) -> str:

@@ -110,7 +110,8 @@ def _hollow(rows: list[Row]) -> Iterator[Series]:
     variants = grouped(printed_variants(rows), lambda variant: variant[0])
     for defense, own in variants.items():
         how = style_of(defense)
-        for n, (_, knob, title, same) in enumerate(own):
+        for n, (_, knob, words, same) in enumerate(own):
+            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
             points = [_printed_point(row, knob) for row in same]
             line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
             group = display_name(defense)
