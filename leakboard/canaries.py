@@ -125,7 +125,7 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
                 "canaries: call before(model, tokenizer) ahead of the training, with which the audit compares"
             )
         after = read_canaries(self.drawn, model, tokenizer)
-        self.result = Attacked(audit_canaries(self.drawn, self._before, after, self.delta))
+        self.result = Attacked.of(audit_canaries(self.drawn, self._before, after, self.delta))
         return self.result
 
     def on_train_begin(

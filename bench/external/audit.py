@@ -15,7 +15,9 @@ from leakboard.bench.contracts import (
     Cell,
     Channel,
     Goal,
+    Guess,
     Ints,
+    Leak,
     LeakboardError,
     Progress,
     Recording,
@@ -178,16 +180,23 @@ def audit(
         seen = recorded.about(granted.truth.task)
         context = _cell_context(recorded, seen, granted, progress)
         leaks = attack_all(context, recorded.with_derived(context, seen))
-        return Audit(leaks, cut_short=recorded.manifest.cut_short, summary=attack_sentences(leaks))
+        summary = tuple(attack_sentences(leaks))
+        return Audit(tuple(leaks), cut_short=recorded.manifest.cut_short, summary=summary)
     context = _cell_context(recorded, recorded.seen, granted, progress)
     seen = recorded.with_derived(context, recorded.seen)
-    found = Audit([], cut_short=recorded.manifest.cut_short)
+    leaks, guesses = list[Leak](), list[tuple[Attack, Guess]]()
     pairings = context.planned.pairings
     for pairing in context.progress("attacking", pairings, len(pairings)):
-        found.leaks.extend(pairing.skipped_leaks())
-        if pairing.goals:
-            _add_guesses(found, pairing, context, seen)
-    return found
+        leaks += pairing.skipped_leaks()
+        if not pairing.goals:
+            continue
+        try:
+            guesses += [(pairing.attack, guess) for guess in _guesses(pairing, context, seen)]
+        except Silent as error:
+            leaks += pairing.failed_leaks("skipped", str(error))
+        except (Exception, SystemExit) as error:
+            leaks += pairing.failed_leaks("failed", error_line(error))
+    return Audit(tuple(leaks), tuple(guesses), recorded.manifest.cut_short)
 
 
 def _cell_context(
@@ -230,17 +239,11 @@ def _cell_context(
     return CellContext(PlannedCell(cell, defense, pairings, None), inputs, backbone, progress)
 
 
-def _add_guesses(found: Audit, pairing: Pairing, context: CellContext, seen: Transcript) -> None:
+def _guesses(pairing: Pairing, context: CellContext, seen: Transcript) -> list[Guess]:
     attack, knowledge = pairing.attack, knowledge_for(pairing, context)
     own, rng = seen.only(attack.threat.reads), np.random.default_rng(context.seeds.attack)
-    try:
-        guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
-    except Silent as error:
-        found.leaks.extend(pairing.failed_leaks("skipped", str(error)))
-    except (Exception, SystemExit) as error:
-        found.leaks.extend(pairing.failed_leaks("failed", error_line(error)))
-    else:
-        found.guesses.extend((attack, guess) for guess in guesses if guess.goal in pairing.goals)
+    guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
+    return [guess for guess in guesses if guess.goal in pairing.goals]
 
 
 def _rows(seen: Transcript, split: str) -> Ints:

@@ -120,4 +120,4 @@ def audit_canaries(
         f"The training is not (ε, δ = {delta:g})-private for any ε below {bound:.2g} (95 % confidence). With "
         f"{len(planted)} coins at most {most:.2g} can be proven.{unit}",
     ]
-    return Audit(leaks, summary=summary)
+    return Audit(tuple(leaks), summary=tuple(summary))

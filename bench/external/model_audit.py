@@ -81,7 +81,7 @@ def audit_model(request: ModelRequest, device: str = "cpu", progress: Progress =
         "AUC": best.auc.model_dump(mode="json"),
         **{RATES[rate]: one.model_dump(mode="json") for rate, one in best.rates.items()},
     }
-    return Audit(every, summary=[*summary, *notes], strongest=strongest)
+    return Audit(tuple(every), summary=(*summary, *notes), strongest=strongest)
 
 
 def _is_classifier(request: ModelRequest) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any, Self
@@ -29,35 +30,37 @@ BYTES = {"float32": 4}
 
 @dataclass(frozen=True)
 class Audit:
-    """Scores of attacks on a transcript with reasons for missing ones, or guesses if the truth is unknown.
+    """Scores of attacks on a transcript or a trained model, or guesses if the truth is unknown.
 
     Attributes:
+        leaks: score of each attack, or the reason why there is none.
+        guesses: attacks with their guesses, if there was no truth to score them.
         cut_short: the error that ended the recording early, or an empty string.
-        summary: sentences that say what the scores mean.
+        summary: sentences that explain the scores: what is read, how certain that is, and what to do next.
         strongest: of an audited model the best membership attack, chosen on one half of the texts and measured on the other:
             `attacks` (of each half), and `AUC`, `TPR at 1% FPR` and `TPR at 0.1% FPR` as estimates.
     """
 
-    leaks: list[Leak]
-    guesses: list[tuple[Attack, Guess]] = field(default_factory=list)
+    leaks: tuple[Leak, ...]
+    guesses: tuple[tuple[Attack, Guess], ...] = ()
     cut_short: str = ""
-    summary: list[str] = field(default_factory=list)
-    strongest: dict[str, Any] | None = None
+    summary: tuple[str, ...] = ()
+    strongest: Mapping[str, object] | None = None
 
     @classmethod
-    def read(cls, file: Path) -> Self:
-        """Read a file of `write`, without unscored guesses.
+    def read(cls, file: str | Path) -> Self:
+        """Reads the scores that `write` wrote, without unscored guesses.
 
         Raises:
             LeakboardError: the file cannot be read, or has another format.
         """
         wanted = "expected a file of `leakboard attack --out`"
         try:
-            content = parsed(file.read_bytes(), "it")
-            leaks = [Leak.model_validate(one) for one in content["leaks"]]
-            summary = [str(sentence) for sentence in content.get("summary", [])]
+            content = parsed(Path(file).read_bytes(), "it")
+            leaks = tuple(Leak.model_validate(one) for one in content["leaks"])
+            summary = tuple(map(str, content.get("summary", ())))
             best = content.get("strongest")
-            return cls(leaks, [], str(content["cut_short"]), summary, best)
+            return cls(leaks, (), str(content["cut_short"]), summary, best)
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be read ({error.strerror}); {wanted}") from error
         except Refused as error:
@@ -69,8 +72,8 @@ class Audit:
             message = f"leaks: {'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise LeakboardError(f"{file}: {message}; {wanted}") from error
 
-    def as_json(self) -> str:
-        """All results as one line of JSON."""
+    def to_json(self) -> str:
+        """Everything as one line of JSON, as `write` writes it."""
         content = {
             "cut_short": self.cut_short,
             "summary": self.summary,
@@ -83,16 +86,17 @@ class Audit:
         }
         return json.dumps(content, ensure_ascii=False)
 
-    def write(self, file: Path) -> None:
-        """Write all results as JSON.
+    def write(self, file: str | Path) -> Path:
+        """Writes everything as JSON, and returns the path.
 
         Raises:
             LeakboardError: the file cannot be written.
         """
         try:
-            file.write_text(self.as_json() + "\n", encoding="utf-8")
+            Path(file).write_text(self.to_json() + "\n", encoding="utf-8")
         except OSError as error:
             raise LeakboardError(f"{file}: cannot be written ({error.strerror})") from error
+        return Path(file)
 
 
 def messages_table(manifest: Manifest) -> Table:

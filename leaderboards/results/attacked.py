@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from leakboard.bench.contracts import Guess, Leak, notebook_html
+from leakboard.bench.contracts import notebook_html
 from leakboard.bench.external import Audit
-from leakboard.bench.methods import Attack
 from leakboard.bench.records import leaks_frame
 from leakboard.leaderboards.results.answering import answer
 from leakboard.leaderboards.tables import BUDGET
@@ -19,12 +18,17 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class Attacked:
+@dataclass(frozen=True, repr=False, eq=False)
+class Attacked(Audit):
     """Results of attacks on a transcript or a trained model: scores, or guesses if there is no truth.
 
     Attributes:
         leaks: score of each attack, or the reason why there is none.
         guesses: attacks with their guesses, if there was no truth to score them.
+        cut_short: the error that ended the recording early, or an empty string.
+        summary: sentences that explain the scores: what is read, how certain that is, and what to do next.
+        strongest: of an audited model the best membership attack, chosen on one half of the texts and measured on the other.
+            `attacks` names the choice of each half; `AUC` and both true positive rates are estimates.
 
     Examples:
         >>> import leakboard as lb
@@ -32,43 +36,9 @@ class Attacked:
         >>> found.write("found.json")  # doctest: +SKIP
     """
 
-    def __init__(self, audit: Audit) -> None:
-        self._audit = audit
-
     @classmethod
-    def read(cls, file: str | Path) -> Self:
-        """Reads the scores that `write` wrote, without unscored guesses.
-
-        Raises:
-            LeakboardError: there is no such file, or it has other content.
-        """
-        return cls(Audit.read(Path(file)))
-
-    @property
-    def cut_short(self) -> str:
-        """The error that ended the recording early, or an empty string."""
-        return self._audit.cut_short
-
-    @property
-    def summary(self) -> tuple[str, ...]:
-        """Sentences that explain the scores: what is read, how certain that is, and what to do next."""
-        return tuple(self._audit.summary)
-
-    @property
-    def strongest(self) -> Mapping[str, object] | None:
-        """Of an audited model the best membership attack, chosen on one half of the texts and measured on the other.
-
-        `attacks` names the choice of each half; `AUC` and both true positive rates are estimates. None for a transcript.
-        """
-        return self._audit.strongest
-
-    @property
-    def leaks(self) -> tuple[Leak, ...]:
-        return tuple(self._audit.leaks)
-
-    @property
-    def guesses(self) -> tuple[tuple[Attack, Guess], ...]:
-        return tuple(self._audit.guesses)
+    def of(cls, audit: Audit) -> Self:
+        return cls(**vars(audit))
 
     def frame(self) -> pd.DataFrame:
         """One row per leak, with the columns of `Results.frame` that are known for it."""
@@ -94,7 +64,7 @@ class Attacked:
         Args:
             everything: False for ten scores, and the number of the others.
         """
-        return printable(attacked_parts(self._audit, everything))
+        return printable(attacked_parts(self, everything))
 
     def answer(self, max_cost: float = BUDGET) -> list[str]:
         """Three lines: what is read, what helps within the budget by the published records, and how sure that is.
@@ -102,20 +72,7 @@ class Attacked:
         Args:
             max_cost: largest cost of protection in points of utility.
         """
-        return answer(self._audit, max_cost)
-
-    def to_json(self) -> str:
-        """Everything as one line of JSON, as `write` writes it."""
-        return self._audit.as_json()
-
-    def write(self, file: str | Path) -> Path:
-        """Writes everything as JSON, and returns the path.
-
-        Raises:
-            LeakboardError: the file cannot be written.
-        """
-        self._audit.write(Path(file))
-        return Path(file)
+        return answer(self, max_cost)
 
     def _repr_html_(self) -> str:
         heading, *sentences = self.summary or (f"{len(self.leaks)} leaks",)

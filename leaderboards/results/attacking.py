@@ -78,7 +78,7 @@ def attack(
         data=path_of("data", data),
         seed=seed,
     )
-    return Attacked(attack_folder(place, backbone, request, progress_on(console)))
+    return Attacked.of(attack_folder(place, backbone, request, progress_on(console)))
 
 
 def progress_on(console: Console | None) -> Progress:

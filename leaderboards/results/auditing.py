@@ -97,7 +97,7 @@ def audit(
         seed=seed,
     )
     console = progress_console(progress)
-    return Attacked(audit_model(request, device_of(device), progress_on(console)))
+    return Attacked.of(audit_model(request, device_of(device), progress_on(console)))
 
 
 def _is_in_memory(value: object) -> bool:

@@ -13,7 +13,6 @@ import leakboard as lb
 from leakboard.bench.conformance.check import Report
 from leakboard.bench.conformance.rules import Result
 from leakboard.bench.contracts.notebook import MOST_ROWS, notebook_html
-from leakboard.bench.external.outcome import Audit
 from leakboard.leaderboards.results.attacked import Attacked
 from leakboard.leaderboards.results.results import Results
 
@@ -52,7 +51,7 @@ SHOWN = {
         "breaks 1 of the rules",
     ),
     "Attacked": (
-        lambda: Attacked(Audit(leaks=[leak(0.9)], guesses=[], summary=[EVIL, EVIL])),
+        lambda: Attacked(leaks=(leak(0.9),), summary=(EVIL, EVIL)),
         "token accuracy",
     ),
     "Finding": (lambda: replace(results().findings()[0], sentence=EVIL), "records"),

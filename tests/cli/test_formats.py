@@ -17,7 +17,6 @@ from submitted import RECORDS
 
 import leakboard as lb
 from leakboard.bench.cli import completion, doctor
-from leakboard.bench.external import Audit
 from leakboard.bench.methods import registry
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.results import Attacked
@@ -74,7 +73,7 @@ def place(leakboard, monkeypatch, tmp_path):
 
         return call
 
-    attacked = Attacked(Audit(list(RECORDS[0].leaks), summary=["It leaks."]))
+    attacked = Attacked(tuple(RECORDS[0].leaks), summary=("It leaks.",))
     choice = SimpleNamespace(
         row="none",
         tuned=SimpleNamespace(trained="lr 1"),

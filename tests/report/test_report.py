@@ -13,7 +13,6 @@ from site_records import EVIL
 
 import leakboard as lb
 from leakboard.bench.contracts.threat import Channel, Goal
-from leakboard.bench.external.outcome import Audit
 from leakboard.bench.records.store import Store
 from leakboard.leaderboards.report import reporting
 from leakboard.leaderboards.report.advice import Advice
@@ -82,7 +81,7 @@ def results(records=RECORDS):
 
 
 def attacked(*leaks, cut_short=""):
-    return Attacked(Audit(list(leaks), cut_short=cut_short))
+    return Attacked(tuple(leaks), cut_short=cut_short)
 
 
 @pytest.fixture
