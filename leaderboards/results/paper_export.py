@@ -81,5 +81,5 @@ def _row(one: Result) -> list[Cell | str]:
         format_interval(setting.utility),
         format_interval(one.success),
         format_number(one.baseline),
-        f"{one.attack} ({one.metric})",
+        f"{one.attack_title} ({one.metric})",
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
+from typing import Literal
 
 from leakboard.bench.contracts import (
     Goal,
@@ -44,13 +45,16 @@ class Summary:
     Attributes:
         value: leakage (a share), or cost in points; missing where no setting qualifies.
         setting: setting chosen on all seeds; None if none qualifies.
+        note: a warning where the setting was chosen on the reported numbers, or an empty string.
     """
 
     value: Interval
     setting: Result | None
+    note: str = ""
 
 
 NEVER = Summary(MISSING, None)
+SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 
 @dataclass(frozen=True)
@@ -91,20 +95,12 @@ class Curve:
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
         return _cross_fitted(
-            self.priced,
-            lambda leak, cost: leak if cost <= budget else None,
-            lambda row: row.leakage_by_seed,
-            lambda row: row.leakage,
+            self.priced, lambda leak, cost: leak if cost <= budget else None, "leakage"
         )
 
     def cost_of_halving(self) -> Summary:
         """The least cost of a measured setting that leaks at most half; missing means never."""
-        return _cross_fitted(
-            self.priced,
-            lambda leak, cost: cost if leak <= HALF else None,
-            lambda row: row.cost_by_seed,
-            lambda row: row.cost,
-        )
+        return _cross_fitted(self.priced, lambda leak, cost: cost if leak <= HALF else None, "cost")
 
 
 def curves(table: Iterable[Result]) -> list[Curve]:
@@ -171,17 +167,17 @@ def _mildest(row: Result) -> tuple[float, float]:
 def _cross_fitted(
     settings: Sequence[Result],
     score: Callable[[float, float], float | None],
-    by_seed: Callable[[Result], Mapping[int, float]],
-    whole: Callable[[Result], Interval],
+    number: Literal["leakage", "cost"],
 ) -> Summary:
-    """For each seed, chooses the setting with the smallest score on the other seeds, and reports it on this one.
+    """For each seed, chooses the setting with the smallest score on the other seeds, and reports its number on this one.
 
     Done on the seeds that all settings share. If these are fewer than two, the setting is chosen on all of its own.
     """
     shared = set.intersection(*map(_seeds, settings)) if settings else set[int]()
     if len(shared) < 2:
         overall = _choose(settings, score, None)
-        return Summary(whole(overall), overall) if overall else NEVER
+        note = SELF_CHOSEN if len(settings) > 1 else ""
+        return Summary(getattr(overall, number), overall, note) if overall else NEVER
     alike = [row if _seeds(row) == shared else row.on(shared) for row in settings]
     index = {id(row): setting for row, setting in zip(alike, settings, strict=True)}
     overall = _choose(alike, score, shared)
@@ -190,7 +186,7 @@ def _cross_fitted(
     values = []
     for seed in sorted(shared):
         chosen = _choose(alike, score, shared - {seed}) or overall
-        values.append(by_seed(chosen)[seed])
+        values.append(getattr(chosen, f"{number}_by_seed")[seed])
     return Summary(mean_interval(values), index[id(overall)])
 
 
@@ -227,6 +223,7 @@ class Choice:
         nearest: if there is no setting, the cheapest one that clearly reduces leakage, if any.
         front: settings that clearly reduce leakage and that no other beats in leakage and cost, cheapest first.
         each: for several goals at once, the results of the shown setting for each goal.
+        note: a warning where the setting was chosen on the reported numbers, or an empty string.
 
     Examples:
         >>> import leakboard as lb
@@ -244,6 +241,7 @@ class Choice:
     front: tuple[Result, ...]
     why: str
     each: tuple[Result, ...] = ()
+    note: str = ""
 
     def __bool__(self) -> bool:
         return self.setting is not None
@@ -257,10 +255,11 @@ class Choice:
         if shown is not None:
             lines += evidence_lines(shown)
         lines += [
-            f"  {GOAL_WORDS[row.goal]:<9} {format_percent_interval(row.leakage)} by {row.attack}: {row.metric} "
+            f"  {GOAL_WORDS[row.goal]:<9} {format_percent_interval(row.leakage)} by {row.attack_title}: {row.metric} "
             f"{format_interval(row.success)}"
             for row in self.each
         ]
+        lines += [f"  chosen    {self.note.removeprefix('chosen ')}"] if self.note else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -276,7 +275,7 @@ def evidence_lines(row: Result) -> list[str]:
     return [
         f"  setting   {row.name}",
         f"  leakage   {format_percent_interval(row.leakage)}{about}",
-        f"  attack    {row.attack}: {row.metric} {format_interval(row.success)}; {twin}; "
+        f"  attack    {row.attack_title}: {row.metric} {format_interval(row.success)}; {twin}; "
         f"guessing {format_number(row.baseline)}",
         f"  cost      {format_interval(row.cost, 1)} {row.setting.unit}",
         f"  measured  {row.setting.model}, cut {row.setting.cut}, {row.setting.conditions}; of this setting "
@@ -336,7 +335,8 @@ def choose(
             f"without it, for {format_interval(best.setting.cost, 1)} {unit}."
         )
         each = _of_each(rows, best.setting, goals)
-        return Choice(task, goal, max_cost, best.setting, best.value, None, front, why, each)
+        chosen = best.setting, best.value, None, front, why, each, best.note
+        return Choice(task, goal, max_cost, *chosen)
     if not settings:
         why = (
             f"no defense made for {word} was measured"

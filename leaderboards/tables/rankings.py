@@ -37,6 +37,7 @@ class Entry:
         leakage: leakage of that setting, cross-fitted over seeds.
         halving: smallest cost of a setting that leaks at most half.
         gives_away: leakage of the setting for other goals, the maximum over attributes.
+        note: a warning where the setting was chosen on the reported numbers, or an empty string.
     """
 
     curve: Curve
@@ -45,6 +46,7 @@ class Entry:
     leakage: Interval
     halving: Summary
     gives_away: Mapping[Goal, float]
+    note: str = ""
 
     @property
     def gives_away_words(self) -> str:
@@ -216,7 +218,7 @@ def _entries(
         else:
             kind = within if setting.clearly_reduces_leakage else ineffective
         away = _gives_away(same[setting.setting.offer], {curve.goal, *also})
-        kind.append(Entry(curve, 0, setting, leakage, curve.cost_of_halving(), away))
+        kind.append(Entry(curve, 0, setting, leakage, curve.cost_of_halving(), away, summary.note))
     ranks = _ranks([entry.setting for entry in within])
     within = [replace(entry, rank=rank) for entry, rank in zip(within, ranks, strict=True)]
     within.sort(key=lambda entry: (entry.rank, entry.leakage.value))

@@ -89,6 +89,15 @@ class Result:
         return self.setting.defense
 
     @property
+    def attack_title(self) -> str:
+        """The attack; with its versions if several read the setting or its twin, since not all were attacked again."""
+        readings = [*self.mine.by_seed.values(), *(self.twin.by_seed.values() if self.twin else ())]
+        versions = sorted({one.version for one in readings if one.candidate[0] == self.attack})
+        if len(versions) < 2:
+            return self.attack
+        return f"{self.attack} (versions {' and '.join(map(str, versions))})"
+
+    @property
     def attacks(self) -> frozenset[tuple[str, int]]:
         """Names and versions of the attacks that read something at every seed of this setting."""
         by_seed = self.setting.readings[self.goal, self.attribute].values()

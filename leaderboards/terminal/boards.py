@@ -73,6 +73,8 @@ def board_table(ranking: Ranking) -> Table:
     notes += _joint_lines(
         "Not certified", [(c.title, c.results[0].reason) for c in ranking.uncertified]
     )
+    noted = [(entry.setting.name, entry.note) for entry in ranking.entries if entry.note]
+    notes += _joint_lines("Not cross-fitted", noted)
     measured = ranking.entries[0].setting.setting if ranking.entries else None
     about = f" · {measured.conditions}" if measured else ""
     title = f"{ranking.words} of {ranking.task} · {ranking.model}{about} · at most {limit}"

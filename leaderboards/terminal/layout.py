@@ -20,7 +20,7 @@ FIRST = 10
 def success_words(row: Result) -> str:
     """'eia-map: token accuracy 0.53, guessing 0.05'."""
     success, guessing = format_number(row.success.value), format_number(row.baseline)
-    return f"{row.attack}: {row.metric} {success}, guessing {guessing}"
+    return f"{row.attack_title}: {row.metric} {success}, guessing {guessing}"
 
 
 def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:

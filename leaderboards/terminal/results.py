@@ -212,7 +212,7 @@ def _best(row: Result) -> list[Cell | str]:
         format_interval(row.success),
         format_number(row.twin_success.value),
         format_number(row.baseline),
-        f"{row.attack} ({row.metric})",
+        f"{row.attack_title} ({row.metric})",
     ]
 
 

@@ -159,6 +159,16 @@ def test_an_older_version_of_an_attack_does_not_speak():
     assert the_row(*cells, twin()).success.value == pytest.approx(0.2)
 
 
+def test_versions_of_an_attack_that_are_mixed_are_said():
+    def mixed(*versions):
+        cells = [record("sap", ON, s, leaks=[leak(0.5, version=v)]) for s, v in enumerate(versions)]
+        return the_row(*cells, twin()).attack_title
+
+    assert mixed(1, 1) == "eia-nn"
+    assert mixed(1, 2) == "eia-nn (versions 1 and 2)"
+    assert mixed(2, 2) == "eia-nn (versions 1 and 2)"  # the twin was not attacked again
+
+
 def test_an_attack_that_reads_nothing_is_no_attack():
     cells = [record("sap", ON, 0, leaks=[leak(0.9, "prior", channel=None), leak(0.3)])]
     assert the_row(*cells, twin()).attack == "eia-nn"

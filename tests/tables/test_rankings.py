@@ -9,6 +9,7 @@ from records import leak, record
 from leakboard.bench.contracts import Goal, LeakboardError
 from leakboard.leaderboards.tables.rankings import rankings, results_under
 from leakboard.leaderboards.tables.results import results_table
+from leakboard.leaderboards.terminal.boards import board_table
 
 
 def ranked(records, budget=3.0):
@@ -45,6 +46,16 @@ def test_where_nothing_is_within_the_budget_the_cheapest_stands_below_without_a_
     (entry,) = one.over
     assert (entry.rank, entry.setting.setting.label) == (0, "η = 90")
     assert entry.halving.setting.setting.label == "η = 50"
+
+
+def test_a_setting_that_was_chosen_on_the_reported_numbers_is_said_to_be():
+    every = compared()
+    (one,) = ranked(every)
+    assert [entry.note for entry in one.within] == [""]
+    (one,) = ranked([r for r in every if r.cell.defense.params != {"eta": 75.0} or not r.cell.seed])
+    (entry,) = one.entries
+    assert entry.note.endswith("the settings share fewer than two seeds")
+    assert any(entry.note in note for note in board_table(one).notes)
 
 
 def test_defenses_that_do_not_clearly_differ_share_a_rank():
