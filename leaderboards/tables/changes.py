@@ -233,7 +233,8 @@ def _of_pair(
     for what in dict.fromkeys([*theirs, *mine]):
         was, now = theirs.get(what), mine.get(what)
         gap, limits = now.minus(was) if was and now else (None, [])
-        if gap == UNCHANGED and not limits:
+        is_moved = not (was and now) or abs(now.mean.value - was.mean.value) >= SMALLEST
+        if gap == UNCHANGED and not (limits and is_moved):
             continue
         attacks = [quantity.attack if quantity else "none" for quantity in (was, now)]
         of_attack = [f"attack: {attacks[0]} → {attacks[1]}"] if attacks[0] != attacks[1] else []

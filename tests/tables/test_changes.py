@@ -73,6 +73,9 @@ def test_unlike_seeds_are_compared_on_the_common_ones_and_the_row_says_so():
     assert inversion.difference.value == pytest.approx(0.2)
     assert inversion.clear
     assert not utility.clear
+    # Another seed that leaves all as it was is no change.
+    same = [shifted(one, 0.5).model_copy(update={"utility": SAP[0].utility}) for one in SAP]
+    assert len(changed(same[:2], same)) == 0
     # One common seed has the interval of its cells, not that of means over other seeds.
     (_, inversion) = changed(SAP[:1], more)
     assert inversion.difference.low == pytest.approx(0.2 - (0.01**2 * 2) ** 0.5)
