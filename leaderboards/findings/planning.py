@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
+from functools import partial
 from math import inf, sqrt
 from statistics import median
+from typing import TypeVar
 
 from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.leaderboards.findings.power import ENOUGH, Comparison, comparisons
@@ -21,8 +22,7 @@ from leakboard.leaderboards.tables import (
     printed_claims,
 )
 
-CLAIMS, BOARD = "claims", "board"
-TUNING, HOURS = "tuning", "hours"
+T = TypeVar("T")
 TRIALS = "-trials"
 """Ending of a folder with the trials of a suite."""
 ANSWERED = ("replicated", "contradicted")
@@ -34,16 +34,20 @@ def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict
     Raises:
         LeakboardError: another word.
     """
-    if words == CLAIMS:
-        return _claims(comparisons(table, printed_claims()), verdicts)
-    if words == BOARD:
-        return _by_task(comparisons(table, []))
-    raise LeakboardError(f"power: unknown '{words}'; expected '{CLAIMS}' or '{BOARD}'")
+    kinds = {"claims": partial(_claims, verdicts=verdicts), "board": _by_task}
+    return _of_kind("power", words, kinds)(table)
 
 
-def _claims(found: Iterable[Comparison], verdicts: Sequence[ClaimVerdict]) -> str:
+def _of_kind(block: str, word: str, kinds: Mapping[str, Callable[[T], str]]) -> Callable[[T], str]:
+    if word not in kinds:
+        expected = " or ".join(f"'{kind}'" for kind in kinds)
+        raise LeakboardError(f"{block}: unknown '{word}'; expected {expected}")
+    return kinds[word]
+
+
+def _claims(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
     """The claims that are open, each with the cheapest of its pairs that have most seeds."""
-    by_claim = grouped(found, lambda pair: pair.subject)
+    by_claim = grouped(comparisons(table, printed_claims()), lambda pair: pair.subject)
     rows = []
     for verdict in verdicts:
         pairs = by_claim.get(verdict.claim.id, [])
@@ -89,13 +93,10 @@ def _pooled(pairs: Sequence[Comparison]) -> float:
     return sqrt(sum((pair.seeds - 1) * pair.spread**2 for pair in pairs) / freedom)
 
 
-def _by_task(found: Iterable[Comparison]) -> str:
-    def place(comparison: Comparison) -> tuple[str, str, str]:
-        return comparison.kind, comparison.subject, comparison.task
-
+def _by_task(table: ResultsTable) -> str:
+    found = grouped(comparisons(table, []), lambda one: (one.kind, one.subject, one.task))
     rows = []
-    for (kind, subject, task), group in groupby(sorted(found, key=place), key=place):
-        own = list(group)
+    for (kind, subject, task), own in sorted(found.items()):
         needed = [comparison.seeds_needed() or inf for comparison in own]
         strong = sum(comparison.power(comparison.seeds) >= ENOUGH for comparison in own)
         half = median(needed)
@@ -121,11 +122,7 @@ def records_table(words: str, records: RecordSet) -> str:
     Raises:
         LeakboardError: another word.
     """
-    if words == TUNING:
-        return _tuning(records)
-    if words == HOURS:
-        return _hours(records)
-    raise LeakboardError(f"records: unknown '{words}'; expected '{TUNING}' or '{HOURS}'")
+    return _of_kind("records", words, {"tuning": _tuning, "hours": _hours})(records)
 
 
 def _tuning(records: RecordSet) -> str:

@@ -17,7 +17,7 @@ from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     LEVEL,
     MATTERS,
-    Difference,
+    UNITS,
     Interval,
     PrintedClaim,
     ResultsTable,
@@ -27,6 +27,7 @@ from leakboard.leaderboards.tables import (
     mean_interval,
     printed_claims,
     results_table,
+    standard_error,
     t_quantile,
 )
 
@@ -178,14 +179,13 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
             continue
         known = [difference for difference in differences_of(claim, tables) if difference.seeds > 1]
         for difference in known:
-            units = {"utility": " points", "exposure": " bits"}
             yield Comparison(
                 kind="claim",
                 subject=claim.id,
                 name=f"{claim.id}: {difference.a.name} and {difference.b.name}, {difference.a.setting.task}",
-                unit=units.get(claim.metric, ""),
+                unit=UNITS.get(claim.metric, ""),
                 gap=difference.mean,
-                spread=_spread(difference),
+                spread=standard_error(difference.mean, difference.seeds) * sqrt(difference.seeds),
                 seeds=difference.seeds,
                 matters=matters,
                 settings=(difference.a.setting, difference.b.setting),
@@ -208,9 +208,9 @@ def _costs(table: ResultsTable) -> Iterator[Comparison]:
                     kind="cost",
                     subject="utility",
                     name=f"{setting.name}, {setting.task}",
-                    unit=" points",
+                    unit=UNITS["utility"],
                     gap=cost.points,
-                    spread=_deviation(list(cost.by_seed.values())),
+                    spread=_deviation(cost.by_seed.values()),
                     seeds=len(cost.by_seed),
                     matters=MATTERS["cost"],
                     settings=(setting, group.reference),
@@ -275,16 +275,6 @@ KINDS = {
     "cost": f"costs, where {MATTERS['cost']:g} point matters",
     "leakage": f"leakages, where {100 * MATTERS['leakage']:g} % matter",
 }
-
-
-def _spread(difference: Difference) -> float:
-    """Standard deviation over seeds, from the interval of the mean."""
-    return (
-        (difference.mean.high - difference.mean.low)
-        / 2
-        / t_quantile(difference.seeds - 1)
-        * sqrt(difference.seeds)
-    )
 
 
 def _deviation(values: Collection[float]) -> float:

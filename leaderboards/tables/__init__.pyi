@@ -1,6 +1,7 @@
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import changes as changes
+from .claims import UNITS as UNITS
 from .claims import ClaimVerdict as ClaimVerdict
 from .claims import PrintedClaim as PrintedClaim
 from .claims import claim_verdicts as claim_verdicts
@@ -52,6 +53,7 @@ from .intervals import format_percent as format_percent
 from .intervals import format_percent_interval as format_percent_interval
 from .intervals import format_points as format_points
 from .intervals import mean_interval as mean_interval
+from .intervals import standard_error as standard_error
 from .intervals import t_quantile as t_quantile
 from .leakage import Candidate as Candidate
 from .paper_tables import nearest_printed as nearest_printed

@@ -32,6 +32,7 @@ from leakboard.leaderboards.tables.results import Result, ResultsTable
 TABLE = Path(__file__).with_name("claims.yaml")
 
 UNITS = {"utility": " points", "exposure": " bits"}
+"""Unit of a difference in words; none for shares and perplexity."""
 Answer = Literal["replicated", "contradicted", "undecided", "not measured"]
 Scalar = bool | int | float | str | None
 """The value of one parameter."""

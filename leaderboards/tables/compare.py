@@ -7,12 +7,17 @@ from ast import literal_eval
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import fsum, isnan, nan, sqrt
+from math import isnan, nan, sqrt
 from typing import Any, Literal
 
 from leakboard.bench.contracts import grouped
 from leakboard.bench.methods import registry
-from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
+from leakboard.leaderboards.tables.intervals import (
+    MISSING,
+    Interval,
+    mean_interval,
+    standard_error,
+)
 from leakboard.leaderboards.tables.leakage import Candidate
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 from leakboard.leaderboards.tables.settings import gain_over
@@ -96,7 +101,7 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
         mean = mean_interval(gaps, of_cells)
     if not gaps:
         return Difference(a, b, metric, MISSING, nan, 0, False, "the two share no seed")
-    p = _p(gaps, mean)
+    p = _p(mean, len(gaps))
     return Difference(a, b, metric, mean, p, len(gaps), p < LEVEL)
 
 
@@ -149,25 +154,15 @@ def independent_difference(x: Interval, y: Interval) -> Interval:
     return Interval(gap, gap - down, gap + up)
 
 
-def _p(gaps: Sequence[float], mean: Interval) -> float:
-    n = len(gaps)
-    if n == 1:
-        half = (mean.high - mean.low) / 2
-        return nan if isnan(half) else _normal_tail(mean.value, half / 1.959964)
-    spread = sqrt(fsum((g - mean.value) ** 2 for g in gaps) / (n - 1) / n)
-    if spread < 1e-9:  # the same number in every seed
+def _p(mean: Interval, n: int) -> float:
+    """Two-sided p-value of a mean of n differences: Student's t, or the normal distribution for one."""
+    error = standard_error(mean, n)
+    if error < 1e-9:  # the same number in every seed
         return 1.0 if abs(mean.value) < 1e-9 else 0.0
-    from scipy.special import stdtr  # slow to import
+    from scipy.special import ndtr, stdtr  # slow to import
 
-    return float(2 * stdtr(n - 1, -abs(mean.value) / spread))
-
-
-def _normal_tail(value: float, error: float) -> float:
-    if error <= 0:
-        return 1.0 if value == 0 else 0.0
-    from scipy.special import ndtr  # slow to import
-
-    return float(2 * ndtr(-abs(value) / error))
+    ratio = -abs(mean.value) / error
+    return float(2 * (stdtr(n - 1, ratio) if n > 1 else ndtr(ratio)))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from itertools import combinations
 from math import nan
 from typing import Any
 
-from leakboard.bench.contracts import Goal
+from leakboard.bench.contracts import Goal, grouped
 from leakboard.bench.methods import Defense, registry
 from leakboard.bench.records import Row, canonical_json
 from leakboard.bench.tasks import TASK_ITSELF
@@ -187,32 +187,25 @@ def labels_of(rows: Sequence[Row]) -> list[Label]:
     Args:
         rows: each with `defense`, `params` (JSON), `cut`, `train` (JSON) and `setup`, which all else decides.
     """
-    by_defense: dict[str, list[Row]] = {}
-    for row in rows:
-        by_defense.setdefault(row["defense"], []).append(row)
-    knobs = {
-        defense: knob_of(defense, [row["params"] for row in own])
-        for defense, own in by_defense.items()
-    }
+    peers = grouped(rows, lambda row: row["defense"])
+    knobs = {name: knob_of(name, [row["params"] for row in own]) for name, own in peers.items()}
     varying = {
-        defense: varying_names((row["params"] for row in own), but=knobs[defense])
-        for defense, own in by_defense.items()
+        name: varying_names((row["params"] for row in own), but=knobs[name])
+        for name, own in peers.items()
     }
     found = []
     for row in rows:
         defense = row["defense"]
-        knob, peers = knobs[defense], by_defense[defense]
+        knob, same = knobs[defense], peers[defense]
         value = None if knob is None else json.loads(row["params"]).get(knob)
         words = [
+            "" if knob is None else format_parameter(knob, value),
             format_parameters(row["params"], varying[defense], unset=False),
-            f"cut = {row['cut']}" if len({peer["cut"] for peer in peers}) > 1 else "",
-            _describe_training(row, peers),
+            f"cut = {row['cut']}" if len({peer["cut"] for peer in same}) > 1 else "",
+            _describe_training(row, same),
         ]
-        words = [word for word in words if word]
-        if knob is not None:
-            words = [format_parameter(knob, value), *words]
         number = float(value) if isinstance(value, int | float) else nan
-        found.append(Label(", ".join(words) or defense, knob or "", number))
+        found.append(Label(", ".join(filter(None, words)) or defense, knob or "", number))
     return found
 
 

@@ -47,6 +47,8 @@ class Interval:
 
 
 MISSING = Interval(nan, nan, nan)
+NORMAL = 1.959964
+"""Value that a normal variable exceeds in 2.5 % of cases."""
 
 
 def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interval:
@@ -63,6 +65,11 @@ def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interva
         return Interval(mean, alone.low, alone.high)
     half = t_quantile(n - 1) * sqrt(fsum((v - mean) ** 2 for v in values) / (n - 1) / n)
     return Interval(mean, mean - half, mean + half)
+
+
+def standard_error(mean: Interval, n: int) -> float:
+    """Standard error of a mean over n seeds, or of the normal distribution for one, from its interval."""
+    return (mean.high - mean.low) / 2 / (t_quantile(n - 1) if n > 1 else NORMAL)
 
 
 @cache

@@ -264,12 +264,6 @@ class Strongest:
         )
 
 
-def strongest(by_seed: Mapping[int, Readings]) -> Strongest | None:
-    """The cross-fitted strongest attack on a setting; None if no attack reads anything."""
-    whole = {seed: candidates for seed, candidates in by_seed.items() if candidates}
-    return Strongest(whole) if whole else None
-
-
 @dataclass(frozen=True)
 class Leakage:
     """Share of what is read without the defense that is still read.

@@ -19,6 +19,7 @@ from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.records import Row, rows_of
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
+from leakboard.leaderboards.tables.compare import PERPLEXITY
 from leakboard.leaderboards.tables.defenses import (
     describe_limit,
     format_parameter,
@@ -51,8 +52,6 @@ NAMES = {
     "gradients": "XGBoost on gradients",
 }
 """Names of the measures in tables."""
-PERPLEXITY = "perplexity per token"
-"""Name of the papers' perplexity in records."""
 
 
 @dataclass(frozen=True)
@@ -181,6 +180,9 @@ class _Measured:
     stated: Mapping[str, Any]
     means: Mapping[str, Interval]
 
+    def agrees(self, stated: Mapping[str, Any]) -> bool:
+        return all(self.stated.get(name, "") == value for name, value in stated.items())
+
     @property
     def weight(self) -> tuple[int, float]:
         limit = self.setting.first.cell.limit
@@ -222,13 +224,13 @@ def _others(one: Setting) -> dict[str, Interval]:
     found: dict[str, list[Interval]] = {}
     for record in one.records.values():
         if PERPLEXITY in record.measures:
-            own = record.measures[PERPLEXITY]
-            found.setdefault("perplexity", []).append(Interval(own.value, own.low, own.high))
+            own = Interval.of(record.measures[PERPLEXITY])
+            found.setdefault("perplexity", []).append(own)
         seen: dict[str, Interval] = {}
         for leak in record.leaks:
             if leak.status != "ok" or leak.success is None:
                 continue
-            success = Interval(leak.success.value, leak.success.low, leak.success.high)
+            success = Interval.of(leak.success)
             if leak.metric == "exposure" and copies_of(leak.view) > 0:
                 seen.setdefault("exposure", success)
             if leak.attack.name == "xgboost" and leak.channel == Channel.GRADIENTS:
@@ -284,12 +286,12 @@ def _is_printed(one: _Measured, theirs: Row, suites: Sequence[Suite]) -> bool:
     if (one.setting.task, one.setting.defense) != (theirs["task"], theirs["defense"]):
         return False
     stated = json.loads(theirs["params"])
-    if any(one.stated.get(name, "") != value for name, value in stated.items()):
+    if not one.agrees(stated):
         return False
     rows = [row.defense for suite in suites for row in suite.defenses]
     chosen = [own.params for own in rows if own.name == theirs["defense"]]
     return not chosen or any(
-        all(one.stated.get(name) == value for name, value in own.items() if name not in stated)
+        all(one.stated.get(name) == own[name] for name in own.keys() - stated.keys())
         for own in chosen
     )
 
@@ -330,11 +332,11 @@ def _why_not(theirs: Row, measured: Sequence[_Measured]) -> str:
     missing = [
         _missing(name, value, own)
         for name, value in stated.items()
-        if all(one.stated.get(name, "") != value for one in own)
+        if not any(one.agrees({name: value}) for one in own)
     ]
     if missing:
         return "; ".join(missing)
-    if any(all(one.stated.get(n, "") == v for n, v in stated.items()) for one in own):
+    if any(one.agrees(stated) for one in own):
         return "only with other values of what the paper does not state"
     return "each of its values was measured, but not all of them together"
 

@@ -24,7 +24,6 @@ from leakboard.leaderboards.tables.leakage import (
     Leakage,
     Strongest,
     leakage,
-    strongest,
 )
 from leakboard.leaderboards.tables.settings import Cost, Group, Setting, groups_of
 from leakboard.leaderboards.tables.twins import Twins
@@ -236,9 +235,7 @@ class ResultsTable(Sequence[Result]):
 
         def agrees(row: Result) -> bool:
             return all(
-                getattr(row, name) == value
-                if name in RESULT_FIELDS
-                else getattr(row.setting, name) == value
+                getattr(row if name in RESULT_FIELDS else row.setting, name) == value
                 for name, value in given.items()
             )
 
@@ -323,18 +320,13 @@ def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
             return True
         return attacks(candidate) if callable(attacks) else candidate[0] in attacks
 
-    chosen: dict[Aim, Strongest | None] = {}
+    chosen: dict[Aim, Strongest] = {}
     for aim, by_seed in setting.readings.items():
-        counted = {
-            seed: {
-                candidate: readings[candidate] for candidate in readings if is_counted(candidate)
-            }
-            for seed, readings in by_seed.items()
-        }
-        chosen[aim] = strongest(counted)
+        counted = {s: {c: own[c] for c in own if is_counted(c)} for s, own in by_seed.items()}
+        if read := {seed: readings for seed, readings in counted.items() if readings}:
+            chosen[aim] = Strongest(read)
     order = list(Goal)
-    aims = sorted(chosen, key=lambda aim: (order.index(aim[0]), aim[1]))
-    return {aim: attack for aim in aims if (attack := chosen[aim]) is not None}
+    return {aim: chosen[aim] for aim in sorted(chosen, key=lambda a: (order.index(a[0]), a[1]))}
 
 
 def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: Twins) -> Result:

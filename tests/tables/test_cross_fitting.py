@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leakboard.leaderboards.tables.intervals import Interval
-from leakboard.leaderboards.tables.leakage import Reading, strongest
+from leakboard.leaderboards.tables.leakage import Reading, Strongest
 
 SEEDS = (3, 5, 7, 10)
 SPREAD = 0.1
@@ -25,7 +25,7 @@ def simulate(lead, candidates, seeds, runs=200, rng=None):
         drawn = true + SPREAD * rng.standard_normal((seeds, candidates))
         by_seed = {seed: dict(map(reading, enumerate(own))) for seed, own in enumerate(drawn)}
         largest = drawn.mean(0).max()
-        errors.append((strongest(by_seed).success.value - 0.6, largest - 0.6))
+        errors.append((Strongest(by_seed).success.value - 0.6, largest - 0.6))
     return np.mean(errors, 0), np.std(errors, 0) / np.sqrt(runs)
 
 
