@@ -26,6 +26,7 @@ from leakboard.bench.contracts import (
     Status,
     Transcript,
     digest,
+    grouped,
 )
 from leakboard.bench.exchange import Diverged
 from leakboard.bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
@@ -270,12 +271,13 @@ def attack_guesses(
     if not attack.folds:
         return guess(knowledge)
     fold = rng.permutation(len(labels)) % attack.folds
-    parts: dict[tuple[object, ...], list[Guess]] = {}
-    for i in range(attack.folds):
-        granted = replace(knowledge, labels=np.where(fold == i, -1, labels))
-        for part in guess(granted):
-            where = (part.channel, part.measure, part.moment, part.round)
-            parts.setdefault((*where, part.part, part.recipient), []).append(part)
+    granted = (
+        replace(knowledge, labels=np.where(fold == i, -1, labels)) for i in range(attack.folds)
+    )
+    parts = grouped(
+        (part for each in granted for part in guess(each)),
+        lambda one: (one.channel, one.measure, one.moment, one.round, one.part, one.recipient),
+    )
     return [
         replace(
             guesses[0],
@@ -288,11 +290,8 @@ def attack_guesses(
 
 def _scoring_groups(guesses: Sequence[Guess]) -> list[list[Guess]]:
     """Guesses that are scored together: those of one goal, channel and measure."""
-    groups: dict[tuple[object, ...], list[Guess]] = {}
-    for guess in guesses:
-        if guess.measure not in SCORED_SINGLY:
-            groups.setdefault((guess.goal, guess.channel, guess.measure), []).append(guess)
-    return list(groups.values())
+    together = (guess for guess in guesses if guess.measure not in SCORED_SINGLY)
+    return [*grouped(together, lambda one: (one.goal, one.channel, one.measure)).values()]
 
 
 def _labelled_counts(labelled: Labelled | None, attribute: str | None) -> list[int]:

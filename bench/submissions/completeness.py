@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import get_args
 
-from leakboard.bench.contracts import Leak, Objective, Record, name_of
+from leakboard.bench.contracts import Leak, Objective, Record, grouped, name_of
 from leakboard.bench.methods import Attack, registry
 from leakboard.bench.running import Pairing, pair
 from leakboard.bench.submissions.reproduction import LocalResources, local_method
@@ -23,12 +23,8 @@ def gaps(suite: str, records: Sequence[Record]) -> Iterator[str]:
     seeds = {record.cell.seed for record in records}
     if suite in suite_names():
         seeds |= set(built_in(suite).seeds)
-    there: dict[str, set[int]] = {}
-    for record in records:
-        there.setdefault(_setting(record), set()).add(record.cell.seed)
-    lacking: dict[tuple[int, ...], list[str]] = {}
-    for setting, found in there.items():
-        lacking.setdefault(tuple(sorted(seeds - found)), []).append(setting)
+    there = grouped(records, _setting)
+    lacking = grouped(there, lambda name: tuple(sorted(seeds - {r.cell.seed for r in there[name]})))
     for missing, settings in lacking.items():
         if missing:
             lost = ", ".join(map(str, missing[:20])) + (" …" if len(missing) > 20 else "")
@@ -70,9 +66,7 @@ def missing_attacks(
                 if known
                 else {}
             )
-        named: dict[str, list[Leak]] = {}
-        for leak in record.leaks:
-            named.setdefault(leak.attack.name, []).append(leak)
+        named = grouped(record.leaks, lambda leak: leak.attack.name)
         for name in expected:
             own, pairing = named.get(name, []), pairings[where].get(name)
             if not own and (pairing is None or pairing.goals):

@@ -14,7 +14,14 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from leakboard.bench.contracts import LeakboardError, Record, Refused, parsed, plain
+from leakboard.bench.contracts import (
+    LeakboardError,
+    Record,
+    Refused,
+    grouped,
+    parsed,
+    plain,
+)
 from leakboard.bench.records import Corrupt, Outcome, from_bytes
 from leakboard.bench.scoring import FLAGS, flags, rescore
 from leakboard.bench.submissions.archive import read_submission
@@ -146,11 +153,9 @@ def examine(
     report.settle("records", _read(report), "each keeps the schema; its key is that of its cell")
     if not report.sound:
         return report
-    grouped: dict[str, list[Record]] = {}
-    for record in report.records:
-        grouped.setdefault(suites[record.key], []).append(record)
-    _attacks(report, grouped, here or LocalResources())
-    missing = chain.from_iterable(gaps(suite, records) for suite, records in grouped.items())
+    by_suite = grouped(report.records, lambda record: suites[record.key])
+    _attacks(report, by_suite, here or LocalResources())
+    missing = chain.from_iterable(gaps(suite, records) for suite, records in by_suite.items())
     report.settle("completeness", missing, "every setting has every seed and every attack")
     _rescore(report)
     report.settle("consistency", contradictions(report.records), "records agree with each other")

@@ -19,6 +19,7 @@ from leakboard.leaderboards.tables import (
     Tables,
     compare,
     count,
+    differences,
     display_name,
     format_number,
     format_parameter,
@@ -26,8 +27,6 @@ from leakboard.leaderboards.tables import (
     format_points,
     holm,
     knob_of,
-    one_per_setting,
-    pairs,
     parameter,
     place_but,
 )
@@ -73,17 +72,14 @@ class Contrast:
     at: tuple[str, ...] = ()
 
     def differences(self, tables: Tables) -> list[Difference]:
-        rows: Sequence[Result] = tables.under(self.reader)
-        if self.goal is not None:
-            rows = [row for row in rows if row.goal == self.goal]
-        elif self.metric == "utility":
-            rows = one_per_setting(rows)
+        rows = tables.under(self.reader)
         if self.versus is None:
-            compared = pairs(rows, self.a, self.b, place_but(self.differ, self.a, self.b))
-        else:
-            others = {_aim(row): row for row in tables.under(self.versus)}
-            same = [(row, others.get(_aim(row))) for row in filter(self.a, rows)]
-            compared = [(a, b) for a, b in same if b and a.metric == b.metric]
+            place = place_but(self.differ, self.a, self.b)
+            return differences(rows, self.goal, self.metric, self.a, self.b, place)
+        others = {_aim(row): row for row in tables.under(self.versus)}
+        own = (row for row in filter(self.a, rows) if row.goal == self.goal)
+        same = [(row, others.get(_aim(row))) for row in own]
+        compared = [(a, b) for a, b in same if b and a.metric == b.metric]
         return holm([compare(a, b, self.metric) for a, b in compared])
 
     def evaluate(self, tables: Tables) -> Iterator[Finding]:

@@ -54,7 +54,9 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
         raise LeakboardError(
             f"{address}: records are pushed to the newest revision; leave out @{revision}"
         )
-    api, operation = _api(), _operation()
+    api = _api()
+    from huggingface_hub import CommitOperationAdd
+
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / TABLE
         export(records.frame(), table)
@@ -69,7 +71,7 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
                 done = api.create_commit(  # all three files or none
                     repo,
                     [
-                        operation(path_in_repo=name, path_or_fileobj=data)
+                        CommitOperationAdd(path_in_repo=name, path_or_fileobj=data)
                         for name, data in content.items()
                     ],
                     commit_message=f"{len(records)} records, by Leakboard {__version__}",
@@ -86,12 +88,6 @@ def _api() -> Any:
     except ImportError as error:
         raise MissingExtra("huggingface_hub", "hub") from error
     return HfApi(library_name="leakboard", library_version=__version__)
-
-
-def _operation() -> Any:
-    from huggingface_hub import CommitOperationAdd
-
-    return CommitOperationAdd
 
 
 def _parts(address: str) -> tuple[str, str | None]:

@@ -119,18 +119,15 @@ def published(name: str | None = None) -> Results:
             f"name: nothing is published as '{name}'. {did_you_mean(str(name), known)}"
         )
     chosen = [part for part in known if name in (None, part)]
-    parts = [_published(part) for part in chosen]
-    version = data_version({part: _print(part) for part in chosen})
-    return replace(Results.joined(parts).named(name or "published"), version=version)
+    parts = {part: _published(part) for part in chosen}
+    version = data_version({part: digits for part, (_, digits) in parts.items()})
+    joined = Results.joined([own for own, _ in parts.values()])
+    return replace(joined.named(name or "published"), version=version)
 
 
 def earlier_records(name: str) -> list[Record]:
     """Published records of a suite, if this is a checkout that has some."""
     return Store(CHECKOUT / name).read_all()
-
-
-def _print(name: str) -> str:
-    return folder_print(CHECKOUT / name) if CHECKOUT.is_dir() else packed_print(SHIPPED, name)
 
 
 def snapshot(to: str | Path, *sources: str | Path) -> Path:
@@ -214,13 +211,15 @@ def enter(day: date) -> DataVersion:
     return enter_version(prints, __version__, day)
 
 
-def _published(name: str) -> Results:
+def _published(name: str) -> tuple[Results, str]:
+    """The records of a published folder, and the digits of their content."""
     suite = name if name in suite_names() else None
     if CHECKOUT.is_dir():
         store = Store(CHECKOUT / name)
-        return Results.of(store.read_all(), name, suite, [store.folder], store.problems)
+        found = Results.of(store.read_all(), name, suite, [store.folder], store.problems)
+        return found, folder_print(store.folder)
     try:
-        return Results.of(unpacked(SHIPPED, name), name, suite)
+        return Results.of(unpacked(SHIPPED, name), name, suite), packed_print(SHIPPED, name)
     except Corrupt as error:
         raise LeakboardError(f"{SHIPPED}: {name} is damaged ({error}); install again") from error
 

@@ -17,9 +17,8 @@ from .compare import Reader as Reader
 from .compare import Rows as Rows
 from .compare import Tables as Tables
 from .compare import compare as compare
+from .compare import differences as differences
 from .compare import holm as holm
-from .compare import one_per_setting as one_per_setting
-from .compare import pairs as pairs
 from .compare import parameter as parameter
 from .compare import place_but as place_but
 from .curves import BUDGET as BUDGET

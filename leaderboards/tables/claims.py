@@ -20,10 +20,7 @@ from leakboard.leaderboards.tables.compare import (
     Reader,
     Tables,
     all_parameters,
-    compare,
-    holm,
-    one_per_setting,
-    pairs,
+    differences,
     place_by,
 )
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
@@ -345,17 +342,11 @@ def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
 def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
     """Differences of the pairs of a claim under the paper's attacks, after Holm's correction."""
     channels = (claim.channel.value,) if claim.channel else ()
-    rows: Sequence[Result] = tables.under(Reader(claim.attacks, channels))
-    if claim.goal is None:
-        rows = one_per_setting(rows)
-    else:
-        rows = [row for row in rows if row.goal == claim.goal]
-    rows = [row for row in rows if row.setting.task in claim.task]
-    cut_is_shared = claim.a.cut is None and claim.b.cut is None
-    place = place_by(claim.pair_by, cut_is_shared)
+    every = tables.under(Reader(claim.attacks, channels))
+    rows = [row for row in every if row.setting.task in claim.task]
+    place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
-    found = pairs(rows, claim.a.selects, claim.b.selects, place)
-    return holm([compare(a, b, metric) for a, b in found])
+    return differences(rows, claim.goal, metric, claim.a.selects, claim.b.selects, place)
 
 
 def _rank(claim: PrintedClaim, gap: Difference) -> tuple[float, float]:

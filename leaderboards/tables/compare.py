@@ -10,7 +10,7 @@ from functools import lru_cache
 from math import isnan, nan, sqrt
 from typing import Any, Literal
 
-from leakboard.bench.contracts import grouped
+from leakboard.bench.contracts import Goal, grouped
 from leakboard.bench.methods import registry
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -282,6 +282,19 @@ def place_by(names: Sequence[str], cut: bool) -> Callable[[Result], Hashable]:
 def one_per_setting(rows: Iterable[Result]) -> list[Result]:
     """The first row of each setting, for comparisons of utility, which is the same for every goal."""
     return list({id(row.setting): row for row in reversed(list(rows))}.values())[::-1]
+
+
+def differences(
+    rows: Iterable[Result],
+    goal: Goal | None,
+    metric: Metric,
+    is_a: Callable[[Result], bool],
+    is_b: Callable[[Result], bool],
+    place: Callable[[Result], Hashable],
+) -> list[Difference]:
+    """Differences of all pairs of equal place, after Holm's correction; without a goal, one for each two settings."""
+    asked = one_per_setting(rows) if goal is None else [row for row in rows if row.goal == goal]
+    return holm([compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)])
 
 
 @dataclass(frozen=True)
