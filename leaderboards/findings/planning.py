@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf, sqrt
 from statistics import median
 from typing import TypeVar
@@ -34,8 +33,11 @@ def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict
     Raises:
         LeakboardError: another word.
     """
-    kinds = {"claims": partial(_claims, verdicts=verdicts), "board": _by_task}
-    return _of_kind("power", words, kinds)(table)
+
+    def of_claims(table: ResultsTable) -> str:
+        return _claims(table, verdicts)
+
+    return _of_kind("power", words, {"claims": of_claims, "board": _by_task})(table)
 
 
 def _of_kind(block: str, word: str, kinds: Mapping[str, Callable[[T], str]]) -> Callable[[T], str]:

@@ -60,7 +60,7 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / TABLE
         export(records.frame(), table)
-        content = {
+        content: dict[str, Path | bytes] = {
             SNAPSHOT: snapshot,
             TABLE: table,
             CARD: _card(repo, records, version).encode(),
