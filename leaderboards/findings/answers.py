@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import isnan
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
+from leakboard.leaderboards.findings.finding import Finding, listing, task_name
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
@@ -52,7 +52,7 @@ def _little(choices: list[Choice]) -> Finding:
         f"{listing(task_name(choice.task) for choice in choices)} (best: {best.setting.name})."
     )
     rows = [choice.setting for choice in [best, *choices] if choice.setting is not None]
-    return Finding.of("headlines", as_sentence(words), "leakage", best.leakage, rows)
+    return Finding.of("headlines", words, "leakage", best.leakage, rows)
 
 
 def _much(choice: Choice) -> Finding:
@@ -62,7 +62,7 @@ def _much(choice: Choice) -> Finding:
         f"{task_name(choice.task)}, for {_cost(choice.setting, choice.setting.cost.value)} "
         f"(95 % CI {format_points(choice.setting.cost.low)} to {format_points(choice.setting.cost.high)})."
     )
-    return Finding.of("headlines", as_sentence(words), "leakage", choice.leakage, [choice.setting])
+    return Finding.of("headlines", words, "leakage", choice.leakage, [choice.setting])
 
 
 def _beyond(choice: Choice) -> Finding:
@@ -72,7 +72,7 @@ def _beyond(choice: Choice) -> Finding:
         f"at a cost of at most {choice.max_cost:g} points, no defense clearly hides {GOAL_WORDS[choice.goal]} on "
         f"{task_name(choice.task)}: the cheapest that does, {near.name}, costs {_cost(near, near.cost.value)}."
     )
-    return Finding.of("headlines", as_sentence(words), "cost", near.cost, [near])
+    return Finding.of("headlines", words, "cost", near.cost, [near])
 
 
 def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
@@ -122,7 +122,7 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
             f"without protection, the strongest attack reaches an advantage of {format_interval(most.advantage)}."
         )
         rest = [row for row in rows if row is not most]
-        yield Finding.of("idle", as_sentence(words), "advantage", most.advantage, [most, *rest])
+        yield Finding.of("idle", words, "advantage", most.advantage, [most, *rest])
 
 
 def _cost(of: Result, value: float) -> str:

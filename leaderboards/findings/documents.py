@@ -209,11 +209,10 @@ def papers(words: str, found: RecordSet) -> str:
         raise LeakboardError(f"papers: unknown '{words}'. {did_you_mean(words, names)}")
     parts = []
     for table in paper_tables(found.table, found.by_folder, [(wanted[0], wanted[1])]):
-        frame = table.frame()
-        rows = [tuple(map(str, row)) for row in frame.itertuples(index=False)]
+        rows = [tuple(map(str, row)) for row in table.frame.itertuples(index=False)]
         notes = "".join(f"\n- {note}" for note in table.notes)
         parts.append(
-            f"**{table.title}**\n\n{markdown([str(name) for name in frame], rows)}\n{notes}".rstrip()
+            f"**{table.title}**\n\n{markdown([*map(str, table.frame)], rows)}\n{notes}".rstrip()
             + "\n"
         )
     return "\n".join(parts)

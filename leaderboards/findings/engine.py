@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 
 from leakboard.bench.contracts import Goal, grouped
-from leakboard.leaderboards.findings.finding import Finding, as_sentence, listing, task_name
+from leakboard.leaderboards.findings.finding import Finding, listing, task_name
 from leakboard.leaderboards.tables import (
     ALL,
     GOAL_WORDS,
@@ -77,7 +77,7 @@ class Contrast:
             place = place_but(self.differ, self.a, self.b)
             return differences(rows, self.goal, self.metric, self.a, self.b, place)
         others = {_aim(row): row for row in tables.under(self.versus)}
-        own = (row for row in filter(self.a, rows) if row.goal == self.goal)
+        own = (row for row in filter(self.a, rows) if self.goal in (None, row.goal))
         same = [(row, others.get(_aim(row))) for row in own]
         compared = [(a, b) for a, b in same if b and a.metric == b.metric]
         return holm([compare(a, b, self.metric) for a, b in compared])
@@ -134,9 +134,7 @@ class Level:
             attack=f"`{nearest.attack}`",
             settings=count(len({id(row.setting) for row in rows}), "setting"),
         )
-        return Finding.of(
-            self.name, as_sentence(words), "leakage", nearest.leakage, [nearest, *rows]
-        )
+        return Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
 
 
 def _aim(row: Result) -> tuple[int, Goal, str]:
@@ -201,7 +199,7 @@ def _finding(
         margin=f"{100 * rule.margin:g} points",
     )
     rows = [row for difference in differences for row in (difference.a, difference.b)]
-    return Finding.of(rule.name, as_sentence(sentence), rule.metric, first.mean, rows)
+    return Finding.of(rule.name, sentence, rule.metric, first.mean, rows)
 
 
 def _task(row: Result) -> str:

@@ -69,11 +69,14 @@ class Finding:
     def of(
         cls, rule: str, sentence: str, metric: str, value: Interval, rows: Sequence[Result]
     ) -> Finding:
-        """A finding with the evidence of some rows; numbers are those of the first."""
+        """A finding with the evidence of some rows; numbers are those of the first.
+
+        The sentence gets a capital first letter.
+        """
         first = rows[0]
         return cls(
             rule=rule,
-            sentence=sentence,
+            sentence=sentence[0].upper() + sentence[1:],
             task=first.setting.task,
             model=first.setting.model,
             metric=metric,
@@ -114,8 +117,3 @@ def listing(words: Iterable[str]) -> str:
     """'a', 'a and b', 'a, b and c'; each once."""
     *first, last = dict.fromkeys(words)
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def as_sentence(text: str) -> str:
-    """With a capital first letter."""
-    return text[0].upper() + text[1:]

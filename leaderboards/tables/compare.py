@@ -55,10 +55,10 @@ class Difference:
     a: Result
     b: Result
     metric: Metric
-    mean: Interval
-    p: float
-    seeds: int
-    is_clear: bool
+    mean: Interval = MISSING
+    p: float = nan
+    seeds: int = 0
+    is_clear: bool = False
     reason: str = ""
 
     @property
@@ -86,7 +86,7 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
         )
     reason = _reason(a, b, metric)
     if reason:
-        return Difference(a, b, metric, MISSING, nan, 0, False, reason)
+        return Difference(a, b, metric, reason=reason)
     if metric in ("utility", "cost"):
         mean, by_seed = gain_over(a.setting, b.setting)
         sign = 1 if metric == "utility" else -1
@@ -100,7 +100,7 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
             of_cells = independent_difference(getattr(a, metric), getattr(b, metric))
         mean = mean_interval(gaps, of_cells)
     if not gaps:
-        return Difference(a, b, metric, MISSING, nan, 0, False, "the two share no seed")
+        return Difference(a, b, metric, reason="the two share no seed")
     p = _p(mean, len(gaps))
     return Difference(a, b, metric, mean, p, len(gaps), p < LEVEL)
 
@@ -292,8 +292,10 @@ def differences(
     is_b: Callable[[Result], bool],
     place: Callable[[Result], Hashable],
 ) -> list[Difference]:
-    """Differences of all pairs of equal place, after Holm's correction; without a goal, one for each two settings."""
-    asked = one_per_setting(rows) if goal is None else [row for row in rows if row.goal == goal]
+    """Differences of all pairs of equal place, after Holm's correction; None compares rows of all goals."""
+    asked = [row for row in rows if goal in (None, row.goal)]
+    if metric in ("utility", "cost", "perplexity"):
+        asked = one_per_setting(asked)
     return holm([compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)])
 
 

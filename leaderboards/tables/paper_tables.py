@@ -7,10 +7,10 @@ attacks of a paper's authors, also for baselines. Models differ, so the numbers 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import inf, nan
+from math import inf, isnan
 from typing import Any
 
 import pandas as pd
@@ -55,58 +55,25 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class PaperRow:
-    """One printed setting.
+class PaperTable:
+    """One table of a paper for one model.
 
     Attributes:
-        setting: setting in words.
-        params: printed parameters as JSON.
-        printed: printed number by measure.
-        ours: our number by measure.
-        where: model, seeds and folder of our measurement, or the reason why there is none.
+        frame: one row per printed setting, for readers: task, defense, setting, each measure as printed and as measured
+            with the difference, and where ours was measured (model, seeds, folder), or why it was not.
+        notes: differences of the suites that mirror it.
     """
-
-    task: str
-    defense: str
-    setting: str
-    params: str
-    printed: Mapping[str, float]
-    ours: Mapping[str, Interval]
-    where: str
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """One table of a paper for one model; `notes` state differences of the suites that mirror it."""
 
     paper: str
     artefact: str
     model: str
-    rows: tuple[PaperRow, ...]
+    frame: pd.DataFrame
     notes: tuple[str, ...]
 
     @property
     def title(self) -> str:
         """Such as 'SAP, Table 3, roberta-large'."""
         return f"{self.paper}, {self.artefact}, {self.model}"
-
-    @property
-    def measures(self) -> list[str]:
-        return [name for name in MEASURES if any(name in row.printed for row in self.rows)]
-
-    def frame(self) -> pd.DataFrame:
-        """The table for readers: task, defense, setting, each measure as printed and as measured, and the difference."""
-        rows = []
-        for row in self.rows:
-            cells = {"task": row.task, "defense": row.defense, "setting": row.setting}
-            for name in self.measures:
-                printed, ours = row.printed.get(name, nan), row.ours.get(name, MISSING)
-                gap = ours.value - printed
-                cells[f"{NAMES[name]} printed"] = format_number(printed)
-                cells[f"{NAMES[name]} here"] = format_interval(ours)
-                cells[f"{NAMES[name]} difference"] = "–" if gap != gap else f"{gap:+z.2f}"
-            rows.append(cells | {"measured on": row.where})
-        return pd.DataFrame(rows)
 
 
 def paper_tables(
@@ -130,10 +97,10 @@ def paper_tables(
         measured = _measured(table, known)
         notes = tuple(one.paper.note for one in suites if one.paper and one.paper.note)
         for model, printed in known.groupby("model", sort=False):
-            rows: list[PaperRow] = []
-            for _, own in printed.groupby("task", sort=False):
-                rows += _rows(own, measured, suites, folders)
-            found.append(PaperTable(paper, artefact, str(model), tuple(rows), notes))
+            shown = [name for name in MEASURES if printed[name].notna().any()]
+            tasks = [own for _, own in printed.groupby("task", sort=False)]
+            rows = [row for own in tasks for row in _rows(own, shown, measured, suites, folders)]
+            found.append(PaperTable(paper, artefact, str(model), pd.DataFrame(rows), notes))
     return found
 
 
@@ -250,11 +217,12 @@ def _stated(one: Setting) -> dict[str, Any]:
 
 def _rows(
     printed: pd.DataFrame,
+    measures: Sequence[str],
     measured: Sequence[_Measured],
     suites: Sequence[Suite],
     folders: Mapping[str, frozenset[str]],
-) -> list[PaperRow]:
-    """Rows of the printed settings of one task."""
+) -> Iterator[dict[str, str]]:
+    """Rows of the printed settings of one task, for readers."""
     theirs = rows_of(printed)
     knobs = {style_of(row["defense"]).knob or "" for row in theirs}
     shown = sorted({*varying_names(printed["params"]), *knobs})
@@ -264,22 +232,23 @@ def _rows(
         for own, row in zip(near, theirs, strict=True)
     ]
     order = _folders_in_order(fitting, folders, {one.name for one in suites})
-    rows = []
     for row, alike, candidates in zip(theirs, near, fitting, strict=True):
-        values = {name: float(row[name]) for name in MEASURES if not pd.isna(row[name])}
+        words = format_parameters(row["params"], shown).replace("split =", "cut =")
+        cells = {"task": row["task"], "defense": row["defense"], "setting": words}
         one, folder = _counting(candidates, order)
-        ours = {name: mean for name, mean in one.means.items() if name in values} if one else {}
+        for name in measures:
+            value, ours = float(row[name]), one.means.get(name, MISSING) if one else MISSING
+            gap = ours.value - value
+            cells[f"{NAMES[name]} printed"] = format_number(value)
+            cells[f"{NAMES[name]} here"] = format_interval(MISSING if isnan(value) else ours)
+            cells[f"{NAMES[name]} difference"] = "–" if isnan(gap) else f"{gap:+z.2f}"
         if one:
             where = f"{one.setting.model}, {count(len(one.setting.seeds), 'seed')}, "
             where += f"{describe_limit(one.setting.first.cell.limit).removesuffix(' per split')} ({folder})"
         else:
             why = "what the paper measures was not" if alike else _why_not(row, measured)
             where = f"not measured: {why}"
-        words = format_parameters(row["params"], shown).replace("split =", "cut =")
-        rows.append(
-            PaperRow(row["task"], row["defense"], words, row["params"], values, ours, where)
-        )
-    return rows
+        yield cells | {"measured on": where}
 
 
 def _is_printed(one: _Measured, theirs: Row, suites: Sequence[Suite]) -> bool:

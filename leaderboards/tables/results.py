@@ -94,7 +94,7 @@ class Result:
         versions = sorted({one.version for one in readings if one.candidate[0] == self.attack})
         if len(versions) < 2:
             return self.attack
-        return f"{self.attack} (versions {' and '.join(map(str, versions))})"
+        return f"{self.attack}, versions {' and '.join(map(str, versions))}"
 
     @property
     def attacks(self) -> frozenset[tuple[str, int]]:

@@ -96,7 +96,7 @@ def papers_tables(found: RecordSet) -> Iterator[Table]:
     for table in paper_tables(found.table, found.by_folder, only):
         if paper.model not in (None, table.model):
             continue
-        rows = table.frame()
+        rows = table.frame
         heads = [
             Column(
                 name,

@@ -24,7 +24,7 @@ def laid(paper, artefact, **folders):
 
 def row_of(one, **stated):
     """The row of a printed table in which these words stand."""
-    told = one.frame()
+    told = one.frame
     for name, value in stated.items():
         told = told[told[name] == value]
     (row,) = told.to_dict("records")

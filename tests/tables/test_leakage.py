@@ -165,8 +165,8 @@ def test_versions_of_an_attack_that_are_mixed_are_said():
         return the_row(*cells, twin()).attack_title
 
     assert mixed(1, 1) == "eia-nn"
-    assert mixed(1, 2) == "eia-nn (versions 1 and 2)"
-    assert mixed(2, 2) == "eia-nn (versions 1 and 2)"  # the twin was not attacked again
+    assert mixed(1, 2) == "eia-nn, versions 1 and 2"
+    assert mixed(2, 2) == "eia-nn, versions 1 and 2"  # the twin was not attacked again
 
 
 def test_an_attack_that_reads_nothing_is_no_attack():
