@@ -15,8 +15,8 @@ from leakboard.leaderboards.tables import (
     Metric,
     Reader,
     Result,
+    ResultsTable,
     Rows,
-    Tables,
     compare,
     count,
     differences,
@@ -71,19 +71,19 @@ class Contrast:
     versus: Reader | None = None
     at: tuple[str, ...] = ()
 
-    def differences(self, tables: Tables) -> list[Difference]:
-        rows = tables.under(self.reader)
+    def differences(self, table: ResultsTable) -> list[Difference]:
+        rows = table.under(self.reader)
         if self.versus is None:
             place = place_but(self.differ, self.a, self.b)
             return differences(rows, self.goal, self.metric, self.a, self.b, place)
-        others = {_aim(row): row for row in tables.under(self.versus)}
+        others = {_aim(row): row for row in table.under(self.versus)}
         own = (row for row in filter(self.a, rows) if self.goal in (None, row.goal))
         same = [(row, others.get(_aim(row))) for row in own]
         compared = [(a, b) for a, b in same if b and a.metric == b.metric]
         return holm([compare(a, b, self.metric) for a, b in compared])
 
-    def evaluate(self, tables: Tables) -> Iterator[Finding]:
-        yield from _spoken(self, self.differences(tables))
+    def evaluate(self, table: ResultsTable) -> Iterator[Finding]:
+        yield from _spoken(self, self.differences(table))
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Level:
     most: float | None = None
     elsewhere: bool = False
 
-    def evaluate(self, tables: Tables) -> Iterator[Finding]:
+    def evaluate(self, table: ResultsTable) -> Iterator[Finding]:
         asked = (
             row
-            for row in tables.whole
+            for row in table
             if row.goal == self.goal and row.is_certified and self.rows(row)
             if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline)
         )

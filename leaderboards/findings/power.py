@@ -22,7 +22,6 @@ from leakboard.leaderboards.tables import (
     PrintedClaim,
     ResultsTable,
     Setting,
-    Tables,
     differences_of,
     mean_interval,
     printed_claims,
@@ -169,7 +168,6 @@ def comparisons(
 
 
 def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Comparison]:
-    tables = Tables(table)
     present = {setting.defense for setting in table.settings}
     for claim in claims:
         if not {claim.a.defense, claim.b.defense} <= present:
@@ -177,7 +175,7 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
         matters = claim.margin or claim.least
         if matters is None:
             continue
-        known = [difference for difference in differences_of(claim, tables) if difference.seeds > 1]
+        known = [difference for difference in differences_of(claim, table) if difference.seeds > 1]
         for difference in known:
             yield Comparison(
                 kind="claim",

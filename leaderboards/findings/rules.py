@@ -17,7 +17,7 @@ from leakboard.leaderboards.findings.engine import (
     Level,
 )
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows, Tables
+from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
 SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL
@@ -211,8 +211,7 @@ CONDITIONS = (
 def findings(table: ResultsTable) -> list[Finding]:
     """All findings from reproduced records, the most important first."""
     table = table.reproduced
-    tables = Tables(table)
     found = [*headlines(table), *halving(table), *audits(table), *idle(table)]
-    found += [finding for rule in RULES for finding in rule.evaluate(tables)]
+    found += [finding for rule in RULES for finding in rule.evaluate(table)]
     order = list(TITLES)
     return sorted(found, key=lambda finding: order.index(finding.rule))

@@ -7,15 +7,12 @@ from .claims import PrintedClaim as PrintedClaim
 from .claims import claim_verdicts as claim_verdicts
 from .claims import differences_of as differences_of
 from .claims import printed_claims as printed_claims
-from .compare import ALL as ALL
 from .compare import ANY_VALUE as ANY_VALUE
 from .compare import LEVEL as LEVEL
 from .compare import MATTERS as MATTERS
 from .compare import Difference as Difference
 from .compare import Metric as Metric
-from .compare import Reader as Reader
 from .compare import Rows as Rows
-from .compare import Tables as Tables
 from .compare import compare as compare
 from .compare import differences as differences
 from .compare import holm as holm
@@ -54,7 +51,9 @@ from .intervals import format_points as format_points
 from .intervals import mean_interval as mean_interval
 from .intervals import standard_error as standard_error
 from .intervals import t_quantile as t_quantile
+from .leakage import ALL as ALL
 from .leakage import Candidate as Candidate
+from .leakage import Reader as Reader
 from .paper_tables import nearest_printed as nearest_printed
 from .paper_tables import paper_tables as paper_tables
 from .printed import artefacts as artefacts

@@ -17,13 +17,12 @@ from leakboard.leaderboards.tables.compare import (
     MATTERS,
     Difference,
     Metric,
-    Reader,
-    Tables,
     all_parameters,
     differences,
     place_by,
 )
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
+from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 TABLE = Path(__file__).with_name("claims.yaml")
@@ -269,8 +268,7 @@ class ClaimVerdict:
 
 def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[ClaimVerdict]:
     """Verdicts on the claims, in their order."""
-    tables = Tables(table)
-    found = [_evaluate(claim, tables) for claim in claims]
+    found = [_evaluate(claim, table) for claim in claims]
 
     def group(judged: ClaimVerdict) -> str:
         return judged.claim.group or judged.claim.id
@@ -329,8 +327,8 @@ def _answer(claim: PrintedClaim, gap: Difference) -> Answer:
     return "replicated" if gap.verdict == claim.expect else "contradicted"
 
 
-def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
-    compared = differences_of(claim, tables)
+def _evaluate(claim: PrintedClaim, table: ResultsTable) -> ClaimVerdict:
+    compared = differences_of(claim, table)
     known = tuple(gap for gap in compared if not gap.mean.is_missing)
     answer = verdict(claim, known)
     reason = next((gap.reason for gap in compared), "no pair of settings was measured")
@@ -339,10 +337,10 @@ def _evaluate(claim: PrintedClaim, tables: Tables) -> ClaimVerdict:
     return ClaimVerdict(claim, answer, answer, known, speaking, "" if known else reason)
 
 
-def differences_of(claim: PrintedClaim, tables: Tables) -> list[Difference]:
+def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]:
     """Differences of the pairs of a claim under the paper's attacks, after Holm's correction."""
     channels = (claim.channel.value,) if claim.channel else ()
-    every = tables.under(Reader(claim.attacks, channels))
+    every = table.under(Reader(claim.attacks, channels))
     rows = [row for row in every if row.setting.task in claim.task]
     place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric

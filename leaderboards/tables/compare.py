@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from ast import literal_eval
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,8 +17,7 @@ from leakboard.leaderboards.tables.intervals import (
     mean_interval,
     standard_error,
 )
-from leakboard.leaderboards.tables.leakage import Candidate
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import gain_over
 
 Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
@@ -297,42 +295,6 @@ def differences(
     if metric in ("utility", "cost", "perplexity"):
         asked = one_per_setting(asked)
     return holm([compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)])
-
-
-@dataclass(frozen=True)
-class Reader:
-    """A selection of attacks by name, channel and parameters; empty means all."""
-
-    names: tuple[str, ...] = ()
-    channels: tuple[str, ...] = ()
-    params: Mapping[str, object] = field(default_factory=dict)
-
-    def counts(self, candidate: Candidate) -> bool:
-        name, given, channel, _ = candidate
-        return (
-            (not self.names or name in self.names)
-            and (not self.channels or channel in self.channels)
-            and (not self.params or self.params.items() <= dict(literal_eval(given)).items())
-        )
-
-
-ALL = Reader()
-
-
-class Tables:
-    """Cache of a results table restricted to selections of attacks."""
-
-    def __init__(self, table: ResultsTable) -> None:
-        self.whole = table
-        self._under: dict[str, ResultsTable] = {}
-
-    def under(self, reader: Reader) -> ResultsTable:
-        if reader == ALL:
-            return self.whole
-        name = repr(reader)
-        if name not in self._under:
-            self._under[name] = self.whole.under(reader.counts)
-        return self._under[name]
 
 
 def _tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

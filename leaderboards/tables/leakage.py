@@ -19,8 +19,9 @@ Only where no seed is shared (for a curve: fewer than two), each is read on all 
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum, isnan, sqrt
 from statistics import fmean
@@ -45,6 +46,26 @@ Candidate = tuple[str, str, str, int]
 """An attack, its parameters as text, the channel that it reads, and the moment of training, see `_moment`."""
 MOMENTS = 50
 """Number of parts of training, by which moments of seeds with different numbers of steps are matched."""
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A selection of attacks by name, channel and parameters; empty means all."""
+
+    names: tuple[str, ...] = ()
+    channels: tuple[str, ...] = ()
+    params: Mapping[str, object] = field(default_factory=dict)
+
+    def __call__(self, candidate: Candidate) -> bool:
+        name, given, channel, _ = candidate
+        return (
+            (not self.names or name in self.names)
+            and (not self.channels or channel in self.channels)
+            and (not self.params or self.params.items() <= dict(literal_eval(given)).items())
+        )
+
+
+ALL = Reader()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from leakboard.leaderboards.tables.curves import (
 from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
+from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.results import Result, ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
@@ -181,7 +182,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
             if (own := style_of(defense)).measured_by:
                 rows += table.under(own.is_measured_by).select(defense=defense)
         return ResultsTable(rows, table.groups)
-    found = table.under({attack})
+    found = table.under(Reader((attack,)))
     if not found:
         ran = {
             leak.attack.name

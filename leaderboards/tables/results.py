@@ -11,17 +11,15 @@ import pandas as pd
 from leakboard.bench.contracts import Goal, Record
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.defenses import goals_of
-from leakboard.leaderboards.tables.intervals import (
-    MISSING,
-    Interval,
-    format_interval,
-)
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, format_interval
 from leakboard.leaderboards.tables.leakage import (
+    ALL,
     NOT_CERTIFIED,
     Aim,
     Candidate,
     Certification,
     Leakage,
+    Reader,
     Strongest,
     leakage,
 )
@@ -206,8 +204,8 @@ class Result:
         }
 
 
-Attacks = Collection[str] | Callable[[Candidate], bool] | None
-"""Selection of attacks: names, or a predicate of candidates; None for all."""
+Attacks = Callable[[Candidate], bool]
+"""Selection of attacks, such as a `Reader`."""
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
 
 
@@ -217,6 +215,7 @@ class ResultsTable(Sequence[Result]):
     def __init__(self, rows: Iterable[Result], groups: Sequence[Group] = ()) -> None:
         self._rows = tuple(rows)
         self.groups = tuple(groups)
+        self._under: dict[str, ResultsTable] = {}
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -260,8 +259,15 @@ class ResultsTable(Sequence[Result]):
         return ResultsTable((row for row in self._rows if row.setting.is_reproduced), groups)
 
     def under(self, attacks: Attacks) -> ResultsTable:
-        """The table restricted to some attacks, also on the twins."""
-        return _table(self.groups, attacks)
+        """The table restricted to some attacks, also on the twins; that of a `Reader` is computed once."""
+        if attacks == ALL:
+            return self
+        if not isinstance(attacks, Reader):
+            return _table(self.groups, attacks)
+        name = repr(attacks)
+        if name not in self._under:
+            self._under[name] = _table(self.groups, attacks)
+        return self._under[name]
 
     def frame(self) -> pd.DataFrame:
         """One row per setting and goal; `results/README.md` explains the columns."""
@@ -291,7 +297,7 @@ def undefended_row(rows: Iterable[Result]) -> Result | None:
     )
 
 
-def results_table(records: Iterable[Record], attacks: Attacks = None) -> ResultsTable:
+def results_table(records: Iterable[Record], attacks: Attacks = ALL) -> ResultsTable:
     """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row.
 
     Args:
@@ -315,14 +321,9 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
 
 
 def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
-    def is_counted(candidate: Candidate) -> bool:
-        if attacks is None:
-            return True
-        return attacks(candidate) if callable(attacks) else candidate[0] in attacks
-
     chosen: dict[Aim, Strongest] = {}
     for aim, by_seed in setting.readings.items():
-        counted = {s: {c: own[c] for c in own if is_counted(c)} for s, own in by_seed.items()}
+        counted = {s: {c: own[c] for c in own if attacks(c)} for s, own in by_seed.items()}
         if read := {seed: readings for seed, readings in counted.items() if readings}:
             chosen[aim] = Strongest(read)
     order = list(Goal)

@@ -13,7 +13,8 @@ from leakboard.bench.records.frame import canonical_json
 from leakboard.bench.scoring import twin_settings
 from leakboard.leaderboards.findings.engine import Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
-from leakboard.leaderboards.tables.compare import ALL, ANY_VALUE, Reader, Rows, Tables
+from leakboard.leaderboards.tables.compare import ANY_VALUE, Rows
+from leakboard.leaderboards.tables.leakage import ALL, Reader
 from leakboard.leaderboards.tables.results import results_table
 
 SEEDS = range(4)
@@ -102,7 +103,7 @@ def full(one):
 
 def said(rule, records):
     unique = {one.key: one for one in reversed(records)}
-    return list(rule.evaluate(Tables(results_table(list(unique.values())[::-1]))))
+    return list(rule.evaluate(results_table(list(unique.values())[::-1])))
 
 
 def contrast(rule: Contrast, a, b):

@@ -11,7 +11,6 @@ from leakboard.leaderboards.findings import TITLES, Writers, fill, findings
 from leakboard.leaderboards.findings.engine import Contrast
 from leakboard.leaderboards.findings.rules import RULES
 from leakboard.leaderboards.tables.claims import differences_of, printed_claims
-from leakboard.leaderboards.tables.compare import Tables
 from leakboard.leaderboards.tables.curves import BUDGET
 from leakboard.leaderboards.tables.printed import artefacts
 
@@ -126,24 +125,22 @@ def test_some_defenses_are_judged_against_themselves_without_protection(defense,
 
 
 def test_no_claim_of_p3eft_against_no_protection_is_decided_by_the_frozen_encoder(table):
-    tables = Tables(table)
     claims = [one for one in printed_claims() if one.a.defense == "p3eft"]
     assert len(claims) > 10
     for claim in claims:
-        for pair in differences_of(claim, tables):
+        for pair in differences_of(claim, table):
             assert "frozen" not in (pair.a.defense, pair.b.defense)
 
 
 def test_utilities_and_costs_are_compared_at_equal_tuning_only(table):
-    tables = Tables(table)
     compared = [
         one
         for rule in RULES
         if isinstance(rule, Contrast) and rule.metric in ("utility", "cost")
-        for one in rule.differences(tables)
+        for one in rule.differences(table)
     ]
     claims = [one for one in printed_claims() if one.metric in ("utility", "perplexity")]
-    compared += [one for claim in claims for one in differences_of(claim, tables)]
+    compared += [one for claim in claims for one in differences_of(claim, table)]
     told = [one for one in compared if not one.mean.is_missing]
     assert told
     assert all(one.a.setting.trials == one.b.setting.trials for one in told)

@@ -3,17 +3,18 @@
 import pytest
 from records import leak, record
 
+from leakboard.bench.contracts import Channel, Goal
 from leakboard.leaderboards.tables.compare import (
     ANY_VALUE,
-    Reader,
     Rows,
-    Tables,
+    differences,
     one_per_setting,
     pairs,
     parameter,
     place_but,
     place_by,
 )
+from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.results import results_table
 
 SAP, CTI = Rows("sap", {"eta": ANY_VALUE}), Rows("sap-cti", {"eta": ANY_VALUE})
@@ -89,15 +90,25 @@ def test_a_place_may_be_named_by_the_parameters_that_are_shared():
     assert place_by([], True)(one) == place_by([], True)(other)
 
 
+def test_leakages_are_compared_for_each_goal_and_utilities_once_for_a_setting():
+    more = [leak(0.5), leak(0.8, "kmeans", Goal.LABEL, 0.5, channel=Channel.ACTIVATIONS)]
+    table = results_table([cell(name, {"eta": 75.0}, leaks=more) for name in ("sap", "sap-cti")])
+
+    def number(metric, goal=None):
+        return len(differences(table, goal, metric, CTI, SAP, place_but((), CTI, SAP)))
+
+    assert (number("success"), number("success", Goal.LABEL), number("utility")) == (2, 1, 1)
+
+
 def test_a_table_under_some_attacks_alone_is_computed_once():
     leaks = [leak(0.9, "eia-map", params={"auxiliary": "own"}), leak(0.4, "eia-nn")]
-    tables = Tables(results_table([cell("sap", {"eta": 75.0}, leaks=leaks)]))
+    table = results_table([cell("sap", {"eta": 75.0}, leaks=leaks)])
     weak = Reader(("eia-nn",))
-    assert tables.under(Reader()) is tables.whole
-    assert tables.under(weak) is tables.under(Reader(("eia-nn",)))
-    assert [row.success.value for row in tables.under(weak)] == [0.4]
-    assert [row.attack for row in tables.under(Reader(params={"auxiliary": "own"}))] == ["eia-map"]
-    assert list(tables.under(Reader(channels=("gradients",)))) == []
+    assert table.under(Reader()) is table
+    assert table.under(weak) is table.under(Reader(("eia-nn",)))
+    assert [row.success.value for row in table.under(weak)] == [0.4]
+    assert [row.attack for row in table.under(Reader(params={"auxiliary": "own"}))] == ["eia-map"]
+    assert list(table.under(Reader(channels=("gradients",)))) == []
 
 
 def test_utility_is_compared_once_for_each_setting():
