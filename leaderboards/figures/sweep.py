@@ -161,7 +161,7 @@ def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> It
     others = {name for name, _ in versions} | {one.attack for one in table}
     others -= {name for name, _ in swept}
     if others and attack == STRONGEST:
-        for one in table.under(others).select(goal=goal):
+        for one in table.under(lambda c: c[0] in others).select(goal=goal):
             for x in dict.fromkeys(params[against] for params in swept.values()):
                 yield Swept(x, ", ".join([*([one.name] if defenses else []), "other attacks"]), one)
 
