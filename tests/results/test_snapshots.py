@@ -102,7 +102,9 @@ def test_a_snapshot_of_an_earlier_release_says_which_it_is(checkout, tmp_path):
     found = lb.load(before)
     assert str(found.version) == "data version 1 of 2026-01-02"
     assert {record.key for record in found} == {record.key for record in [*NONE, *SAP]}
-    assert [one.why for one in lb.diff(before)] == [("seeds: 0, 1 → 1",)] * len(lb.diff(before))
+    changes = lb.diff(before)
+    assert len(changes) > 0
+    assert {one.why[0] for one in changes} == {"seeds: 0, 1 → 1"}
 
 
 def test_the_version_is_that_of_the_folders_in_a_wheel_as_in_a_checkout(checkout, tmp_path):
