@@ -70,26 +70,22 @@ def style_of(defense: str) -> Style:
     A name decides its style without regard to other names, so nothing shifts when a method is added.
     """
     cls = _class_of(defense)
-    if cls is not None and cls.colour:
-        colour, marker = cls.colour, cls.marker
-    else:
+    colour, marker = cls.colour, cls.marker
+    if not colour:
         seed = hashlib.sha256(defense.encode()).digest()
         colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
-    if cls is None:
-        return Style(colour, marker, None, {})
     return Style(colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on)
 
 
 def display_name(defense: str) -> str:
     """A defense as its authors write it."""
-    cls = _class_of(defense)
-    return (cls.display_name if cls else "") or defense
+    return _class_of(defense).display_name or defense
 
 
 def goals_of(defense: str) -> frozenset[Goal]:
     """The goals against which a defense is made; none for baselines and unknown methods."""
     cls = _class_of(defense)
-    return frozenset() if cls is None else frozenset({*cls.protects, *cls.measured_by})
+    return frozenset({*cls.protects, *cls.measured_by})
 
 
 def choice_of(defense: str, params: str) -> str:
@@ -97,13 +93,13 @@ def choice_of(defense: str, params: str) -> str:
 
     Settings of equal choice are one offer to the customer; the worst of them counts.
     """
-    cls = _class_of(defense)
-    given = cls.circumstances if cls else frozenset()
+    given = _class_of(defense).circumstances
     return canonical_json({n: value for n, value in json.loads(params).items() if n not in given})
 
 
-def _class_of(defense: str) -> type[Defense] | None:
-    return registry.find(defense, registry.defenses())
+def _class_of(defense: str) -> type[Defense]:
+    """The class of a defense; that of all, which declares nothing, for an unknown one."""
+    return registry.find(defense, registry.defenses()) or Defense
 
 
 def knob_of(defense: str, params: Iterable[str]) -> str | None:
