@@ -19,6 +19,7 @@ from leakboard.leaderboards.tables import (
     display_name,
     format_number,
     printed_claims,
+    reads_either,
 )
 
 T = TypeVar("T")
@@ -62,6 +63,7 @@ def _claims(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
         best = replace(best, spread=_pooled(pairs))
         needed = best.seeds_needed()
         more = max((needed or 0) - best.seeds, 0)
+        blocked = "" if needed is None or more else _obstacle(verdict)
         rows.append(
             [
                 verdict.claim.id,
@@ -72,8 +74,8 @@ def _claims(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
                 str(best.seeds),
                 format_number(best.excluded(best.seeds)),
                 "> 1000" if needed is None else str(needed),
-                "–" if needed is None else str(more * len(best.settings)),
-                "–" if needed is None else f"{best.hours(needed, best.seeds):.1f}",
+                "–" if needed is None or blocked else str(more * len(best.settings)),
+                blocked or ("–" if needed is None else f"{best.hours(needed, best.seeds):.1f}"),
             ]
         )
     answers: list[str] = [verdict.answer for verdict in verdicts]
@@ -87,6 +89,15 @@ def _claims(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
         f"{decided} of {len(answers)} claims are decided ({counts}). These are open:\n\n"
         f"{markdown(head, rows)}\n"
     )
+
+
+def _obstacle(verdict: ClaimVerdict) -> str:
+    """What keeps a claim open that has the seeds it needs, or an empty string."""
+    if verdict.claim.margin is not None:
+        return "at the margin"
+    if verdict.claim.goal is not None and not any(map(reads_either, verdict.differences)):
+        return "no attack works"
+    return ""
 
 
 def _pooled(pairs: Sequence[Comparison]) -> float:

@@ -7,6 +7,7 @@ from .claims import PrintedClaim as PrintedClaim
 from .claims import claim_verdicts as claim_verdicts
 from .claims import differences_of as differences_of
 from .claims import printed_claims as printed_claims
+from .claims import reads_either as reads_either
 from .compare import ANY_VALUE as ANY_VALUE
 from .compare import LEVEL as LEVEL
 from .compare import MATTERS as MATTERS

@@ -308,9 +308,14 @@ def _is_negligible(claim: PrintedClaim, gap: Difference) -> bool:
     """
     if claim.margin is not None or claim.least is None or isnan(gap.mean.low):
         return False
-    if claim.goal is not None and not any(row.advantage.low > NEEDED for row in (gap.a, gap.b)):
+    if claim.goal is not None and not reads_either(gap):
         return False
     return gap.mean.high < claim.least if claim.expect == "more" else gap.mean.low > -claim.least
+
+
+def reads_either(gap: Difference) -> bool:
+    """Whether an attack is shown to work on one of the two settings."""
+    return any(row.advantage.low > NEEDED for row in (gap.a, gap.b))
 
 
 def _answer(claim: PrintedClaim, gap: Difference) -> Answer:

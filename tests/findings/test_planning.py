@@ -63,6 +63,31 @@ def test_the_spread_is_pooled_over_pairs_so_that_luck_in_one_does_not_plan(table
     assert int(row["cells"]) == 2 * (needed - 3)
 
 
+def obstacle(monkeypatch, success, **fields):
+    """The last columns of a claim about SAP and SAP-CTI, whose success differs little from seed to seed."""
+    claim = CLAIM | {"b": {"defense": "sap-cti"}, "metric": "success", "goal": "inversion"} | fields
+    claims = [PrintedClaim.model_validate(claim)]
+    monkeypatch.setattr("leakboard.leaderboards.findings.planning.printed_claims", lambda: claims)
+    records = [
+        record(defense, {"eta": 75.0}, seed, 0.8, [leak(value + seed * shift)])
+        for defense, value, shift in success
+        for seed in range(3)
+    ]
+    table = results_table(records)
+    (row,) = rows(power_table("claims", table, claim_verdicts(table, claims)))
+    assert row["verdict"] == "undecided"
+    return row["cells"], row["hours"]
+
+
+def test_a_claim_whose_seeds_suffice_names_what_keeps_it_open(monkeypatch):
+    """More cells would not decide where no attack reads anything, or where the difference is as large as the margin."""
+    blind = ("sap", 0.06, 0.0), ("sap-cti", 0.06, 0.0)
+    assert obstacle(monkeypatch, blind) == ("–", "no attack works")
+    close = ("sap", 0.80, 0.0), ("sap-cti", 0.789, 0.001)
+    found = obstacle(monkeypatch, close, expect="equal", margin=0.01)
+    assert found == ("–", "at the margin")
+
+
 def test_costs_and_leakages_are_summed_up_by_task(table):
     cost = next(row for row in rows(power_table("board", *table)) if row["measure"] == "cost")
     assert (cost["task"], cost["settings"], cost["power ≥ 0.5"]) == ("reviews", "2", "1 of 2")

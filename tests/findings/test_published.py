@@ -12,6 +12,7 @@ from leakboard.leaderboards.findings.engine import Contrast
 from leakboard.leaderboards.findings.rules import RULES
 from leakboard.leaderboards.tables.claims import differences_of, printed_claims
 from leakboard.leaderboards.tables.curves import BUDGET
+from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.printed import artefacts
 
 DOCUMENTS = [
@@ -101,17 +102,20 @@ def test_no_sentence_recommends_a_setting_above_the_budget_as_the_best(table, to
         assert min(costs) <= BUDGET
 
 
-def test_randomised_response_lies_at_its_law(table):
-    """At ε = 2 a label is told rightly with the probability e² / (1 + e²)."""
+def test_what_randomised_response_sends_lies_at_its_law_and_texts_say_more(table):
+    """At ε = 2 a sent label is the true one with the probability e² / (1 + e²); who reads the text knows more."""
     law = math.exp(2) / (1 + math.exp(2))
-    rows = [
-        row
-        for row in table.select(defense="randomised-response", goal=Goal.LABEL)
-        if row.setting.knob_value == 2
-    ]
-    assert rows
-    for row in rows:
-        assert row.success.low <= law <= row.success.high
+
+    def rows(attack, channel):
+        found = table.under(Reader((attack,), (channel,)))
+        own = found.select(defense="randomised-response", goal=Goal.LABEL)
+        return [row for row in own if row.setting.knob_value == 2]
+
+    sent, with_text = rows("pooled-moments", "gradients"), rows("public-label", "tokens")
+    assert sent
+    assert with_text
+    assert all(row.success.low <= law <= row.success.high for row in sent)
+    assert all(row.success.low > law for row in with_text)
 
 
 @pytest.mark.parametrize("defense", ["offsite-tuning", "dpnr"])
