@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.leaderboards.rendering import (
     Plot,
-    check_style,
     draw_figure,
     draw_on_axes,
     save,
@@ -115,7 +114,7 @@ def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
     Raises:
         LeakboardError: an unknown option, or nothing to draw.
     """
-    check_style(request.style)
+    styled(request.style)  # an unknown style is refused before anything is computed
     look = request.inches, request.kinds_of_files, request.title, request.style
     drawn = plots(found, request)
     return [file for name, plot in drawn.items() for file in save(plot, out / name, *look)]
@@ -127,7 +126,7 @@ def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axe
     Raises:
         LeakboardError: an unknown option, nothing to draw, or several panels for one axes.
     """
-    check_style(request.style)
+    look = styled(request.style)
     inches, described = request.inches, list(plots(found, request).values())
     panels = [panel for plot in described for panel in plot.panels]
     if ax is not None and len(panels) != 1:
@@ -140,6 +139,6 @@ def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axe
         return ax
     import matplotlib.pyplot as plt
 
-    with styled(request.style):
+    with look:
         figures = [draw_figure(plot, inches, request.title, plt.figure()) for plot in described]
     return figures[0].axes[0]

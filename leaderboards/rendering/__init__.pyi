@@ -1,4 +1,3 @@
-from .files import check_style as check_style
 from .files import draw_figure as draw_figure
 from .files import draw_on_axes as draw_on_axes
 from .files import save as save

@@ -77,20 +77,11 @@ def styled(look: str | None = None) -> AbstractContextManager[None]:
     Raises:
         LeakboardError: no such style.
     """
-    check_style(look)
-    return style.context(["default", str(STYLE), *filter(None, [look])])
-
-
-def check_style(look: str | None) -> None:
-    """Refuses a style that matplotlib does not know.
-
-    Raises:
-        LeakboardError: no such style.
-    """
     if look is not None and look not in style.available and not Path(look).is_file():
         raise LeakboardError(
             f"style: matplotlib has no style '{look}', and there is no such file. {did_you_mean(look, style.available)}"
         )
+    return style.context(["default", str(STYLE), *filter(None, [look])])
 
 
 def draw_figure(

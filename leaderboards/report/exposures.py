@@ -139,30 +139,29 @@ def _of_result(row: Result) -> Exposure:
 
 def exposures_of_leaks(leaks: Iterable[Leak]) -> list[Exposure]:
     """Exposures from a transcript, by goal and attribute, from the attack with the largest advantage."""
-    best: dict[tuple[Goal, str], Exposure] = {}
-    for leak in leaks:
-        success, above = leak.success, leak.above
-        if success is None or leak.channel is None or above is None:
-            continue
-        low = advantage_low(leak)
-        one = Exposure(
-            goal=leak.goal,
-            attribute=leak.attribute or "",
-            attack=leak.attack.name,
-            channel=str(leak.channel),
-            metric=leak.metric,
-            success=Interval.of(success),
-            baseline=leak.level or 0.0,
-            advantage=above,
-            is_shown=low is not None and not isnan(low) and low > 0 and above > 0,
-            n=success.n,
-            seeds=1,
-            examples=_examples(leak),
-        )
-        aim = one.goal, one.attribute
-        if aim not in best or (one.is_shown, above) > (best[aim].is_shown, best[aim].advantage):
-            best[aim] = one
-    return _in_order(list(best.values()))
+    every = [one for leak in leaks if (one := _of_leak(leak)) is not None]
+    aims = grouped(every, lambda one: (one.goal, one.attribute)).values()
+    return _in_order([max(own, key=lambda one: (one.is_shown, one.advantage)) for own in aims])
+
+
+def _of_leak(leak: Leak) -> Exposure | None:
+    success, above, low = leak.success, leak.above, advantage_low(leak)
+    if success is None or leak.channel is None or above is None:
+        return None
+    return Exposure(
+        goal=leak.goal,
+        attribute=leak.attribute or "",
+        attack=leak.attack.name,
+        channel=str(leak.channel),
+        metric=leak.metric,
+        success=Interval.of(success),
+        baseline=leak.level or 0.0,
+        advantage=above,
+        is_shown=low is not None and not isnan(low) and low > 0 and above > 0,
+        n=success.n,
+        seeds=1,
+        examples=_examples(leak),
+    )
 
 
 def _examples(leak: Leak) -> str:

@@ -10,7 +10,6 @@ from statistics import fmean
 import numpy as np
 
 from leakboard.bench.contracts import Goal, LeakboardError, Record, grouped
-from leakboard.bench.contracts import Point as Moment
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
 from leakboard.leaderboards.figures.series import Place, measured_words
@@ -87,10 +86,11 @@ def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
 
     records = [record for one in settings for record in one.records.values()]
     for channel in CHANNELS:
-        chance = _chance(records, channel)
+        chances = [x for r in records for x in _largest(r, channel, of_chance=True).values()]
+        chance = float(np.mean(chances)) if chances else 0.5
         y = Axis("success of attacks", min(0.45, chance - 0.05), 1.02)
         permuted = Reference("y", chance, "permuted labels")
-        yield panel(channel, y, partial(_curve, channel=channel), 1.0, [permuted])
+        yield panel(channel, y, partial(_largest, channel=channel), 1.0, [permuted])
     yield panel("loss", Axis("loss"), _loss, inf)
 
 
@@ -114,31 +114,18 @@ def _means(curves: Sequence[Mapping[float, float]], most: float) -> list[Point]:
     return points
 
 
-def _curve(record: Record, channel: str) -> dict[float, float]:
-    """Largest success at each step."""
+def _largest(record: Record, channel: str, of_chance: bool = False) -> dict[float, float]:
+    """Largest success of P³EFT's attacks at each step, or of the same attacks on permuted labels."""
     found: dict[float, float] = {}
-    for one in _moments(record, channel):
-        found[one.step] = max(found.get(one.step, 0.0), one.success.value)
+    for leak in record.leaks:
+        if leak.attack.name in THEIRS and leak.channel == channel:
+            for one in leak.curve:
+                value = one.success.chance if of_chance else one.success.value
+                found[one.step] = max(found.get(one.step, 0.0), value)
     return found
-
-
-def _moments(record: Record, channel: str) -> list[Moment]:
-    """Moments of the curves of P³EFT's attacks on a channel."""
-    leaks = (leak for leak in record.leaks if leak.attack.name in THEIRS)
-    return [one for leak in leaks if leak.channel == channel for one in leak.curve]
 
 
 def _loss(record: Record) -> dict[float, float]:
     last = max(one.step for leak in record.leaks for one in leak.curve) if record.loss else 0
     steps = np.linspace(0, 1, len(record.loss)) * last
     return dict(zip(map(float, steps), record.loss, strict=True))
-
-
-def _chance(records: Sequence[Record], channel: str) -> float:
-    """Mean over all moments of the best attack's success on permuted labels."""
-    found: dict[tuple[str, float], float] = {}
-    for record in records:
-        for one in _moments(record, channel):
-            at = (record.key, one.step)
-            found[at] = max(found.get(at, 0.0), one.success.chance)
-    return float(np.mean([*found.values()])) if found else 0.5
