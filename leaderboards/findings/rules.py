@@ -20,6 +20,7 @@ from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
+IDENTITY = Goal.REIDENTIFICATION
 SECRETS, MEMBERS, MODEL = Goal.MEMORISATION, Goal.MEMBERSHIP, Goal.MODEL
 LEAKAGE: Metric = "leakage"
 UTILITY: Metric = "utility"
@@ -76,6 +77,9 @@ RULES: tuple[Contrast | Level, ...] = (
     Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
         "Noise at the input does not hide the text of a language model: {attack} reads all of it on {tasks} "
         "({settings}).", least=0.95),
+    Level("identity", Rows("dpnr", {"epsilon": (3, 10)}), IDENTITY,
+        "DPNR's vectors identify their texts on {tasks}: at ε = 3 and 10, {attack} recognises {success_percent} of them "
+        "among known texts ({settings}).", least=0.95),
     # What the authors' own attacks miss
     _attacks("authors", Rows(("p3eft", "dc"), undefended=False), LABELS, Reader(), BY_AUTHORS,
         more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
@@ -127,8 +131,7 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS,
-        less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({n} of {settings}). "
-        "No attack searched candidate texts.",
+        less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({n} of {settings}).",
         differ=("epsilon", "dropout")),
     Contrast("twin", LEAKAGE, Rows(("dpnr", "cape", "sap"), undefended=False),
         Rows(("dpnr", "cape", "sap"), undefended=True), ATTRIBUTES, less=LEFT, differ=("eta", "epsilon", "reversal")),
@@ -136,8 +139,6 @@ RULES: tuple[Contrast | Level, ...] = (
         MODEL, differ=("steps",),
         less="Offsite-tuning at {at} leaks {x} of the model on {task}: the customer hardly needs the vendor "
         "({n} of {settings})."),
-    Contrast("twin", LEAKAGE, Rows("custext-plus", {"epsilon": 3}), Rows("custext-plus", {"epsilon": 1}), INPUTS,
-        same="CusText+ leaks as many inputs at ε = 1 as at ε = 3 on {task}: {y} and {x}.", margin=FIVE),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
     Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), more=MORE_USEFUL,
@@ -182,6 +183,7 @@ TITLES = {
     "labels": "Which defenses hide labels",
     "elsewhere": "What defenses leak that they are not made to hide",
     "text": "What language models leak",
+    "identity": "Which text was sent",
     "authors": "What the authors' attacks miss",
     "trainable": "Training below the cut",
     "depth": "What depth hides",

@@ -21,6 +21,7 @@ SEEDS = range(4)
 VALUES = {"eta": 75.0, "epsilon": 3.0, "emulator": 2}
 ATTACKS = {
     Goal.INVERSION: ("eia-nn", Channel.REPRESENTATIONS, 0.05),
+    Goal.REIDENTIFICATION: ("retrieval", Channel.REPRESENTATIONS, 0.001),
     Goal.LABEL: ("unmix", Channel.GRADIENTS, 0.5),
     Goal.ATTRIBUTE: ("aia-mlp", Channel.REPRESENTATIONS, 0.5),
     Goal.MEMORISATION: ("canary-exposure", Channel.MODEL, 0.0),
