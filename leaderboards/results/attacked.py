@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from leakboard.bench.contracts import notebook_html
+from leakboard.bench.contracts import Goal, Leak, LeakboardError, grouped, notebook_html
 from leakboard.bench.external import Audit
 from leakboard.bench.records import leaks_frame
-from leakboard.leaderboards.results.answering import answer
-from leakboard.leaderboards.tables import BUDGET
-from leakboard.leaderboards.terminal import attacked_parts, printable
+from leakboard.bench.scoring import advantage_low
+from leakboard.leaderboards.results.sources import published
+from leakboard.leaderboards.tables import BUDGET, GOAL_WORDS
+from leakboard.leaderboards.terminal import HELPS, READ, SURE, attacked_parts, helps, printable
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import RenderableType
+
+HOMES = {
+    Goal.INVERSION: ("matrix", "sst2"),
+    Goal.LABEL: ("matrix", "sst2"),
+    Goal.ATTRIBUTE: ("attributes", "blog_gender"),
+    Goal.MEMORISATION: ("exposure", "dialogues"),
+    Goal.MEMBERSHIP: ("dp-audit", "dialogues"),
+}
+"""Published suite and task in which attacks on a goal are shown to work."""
+NEXT = "Next: "
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -69,10 +80,19 @@ class Attacked(Audit):
     def answer(self, max_cost: float = BUDGET) -> list[str]:
         """Three lines: what is read, what helps within the budget by the published records, and how sure that is.
 
+        There are none without sentences.
+
         Args:
             max_cost: largest cost of protection in points of utility.
         """
-        return answer(self, max_cost)
+        if not self.summary:
+            return []
+        first, *others = self.summary
+        sure = [one for one in others if not one.startswith(NEXT)]
+        steps = [one.removeprefix(NEXT) for one in others if one.startswith(NEXT)]
+        helping = _helping(self.leaks, max_cost) or " ".join(steps)
+        helping = helping or "`leakboard choose` compares defenses."
+        return [f"{READ} {first}", f"{HELPS} {helping}", f"{SURE} {' '.join(sure) or first}"]
 
     def _repr_html_(self) -> str:
         heading, *sentences = self.summary or (f"{len(self.leaks)} leaks",)
@@ -87,3 +107,19 @@ class Attacked(Audit):
             f"{len(self.guesses)} guesses" if self.guesses else self.best().to_string(index=False)
         )
         return "\n".join([f"<Attacked: {len(self.leaks)} leaks>", *self.summary, content])
+
+
+def _helping(leaks: Iterable[Leak], budget: float) -> str:
+    """Settings by the published records for each goal that is read, or an empty string."""
+    read = {leak.goal for leak in leaks if leak.channel and (advantage_low(leak) or 0) > 0}
+    answered = (goal for goal in GOAL_WORDS if goal in read and goal in HOMES)
+    homes = grouped(answered, lambda goal: HOMES[goal])
+    parts = []
+    for (suite, task), goals in homes.items():
+        try:
+            table = published(suite).table
+        except LeakboardError:  # an installation without records
+            continue
+        found = helps(table, [(goal, task) for goal in goals], budget)
+        parts.append(f"{found.removeprefix(HELPS).strip(' .')}, as published on {task}.")
+    return " ".join(parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import leakboard as lb
-from leakboard.leaderboards.results.answering import HOMES
+from leakboard.leaderboards.results.attacked import HOMES
 from leakboard.leaderboards.terminal import HELPS, helps
 
 
