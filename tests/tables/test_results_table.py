@@ -159,6 +159,7 @@ def strongest(own):
     return np.mean(found)
 
 
+@pytest.mark.slow
 def test_leakage_of_all_published_rows_is_the_same_by_code_of_its_own():
     from leakboard.leaderboards.results import published
 
