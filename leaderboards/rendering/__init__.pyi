@@ -5,6 +5,7 @@ from .files import styled as styled
 from .html import html_table as html_table
 from .html import svg_plot as svg_plot
 from .html import templates as templates
+from .latex import latex_document as latex_document
 from .latex import latex_table as latex_table
 from .plot import CLASSES as CLASSES
 from .plot import GREY as GREY

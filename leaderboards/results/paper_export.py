@@ -11,6 +11,7 @@ from leakboard.leaderboards.rendering import (
     Column,
     Table,
     in_unit,
+    latex_document,
     latex_table,
     leakage_cell,
     markdown_table,
@@ -49,7 +50,7 @@ def paper_text(table: ResultsTable, form: str, goal: Goal | None = None) -> str:
     if form == "markdown":
         return "\n".join(map(markdown_table, made))
     texts = [latex_table(each, f"tab:leakage-{n}") for n, each in enumerate(made, start=1)]
-    return "\n".join([r"% Needs \usepackage{booktabs}.", *texts])
+    return latex_document(texts)
 
 
 def paper_tables(table: ResultsTable, goal: Goal | None = None) -> Iterator[Table]:

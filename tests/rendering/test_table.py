@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
 from io import StringIO
 from math import nan
@@ -15,11 +17,13 @@ from leakboard.leaderboards.rendering import (
     Column,
     Table,
     html_table,
+    latex_document,
     latex_table,
     leakage_cell,
     markdown_table,
     terminal_table,
 )
+from leakboard.leaderboards.rendering.latex import escape_latex
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
 
 COLUMNS = (
@@ -144,7 +148,8 @@ PRINTED = Table(HOSTILE, COLUMNS[:3], [[HOSTILE, "46 % [44, 49]", Cell("2.1", HO
 COMMANDS = {
     *("begin", "end", "centering", "caption", "label", "toprule", "midrule", "bottomrule"),
     *("textbackslash", "textasciitilde", "textasciicircum", "textbar", "textless", "textgreater"),
-    *("textsuperscript", "eta"),
+    *("textsuperscript", "eta", "resizebox", "ifdim", "width", "linewidth", "else", "fi"),
+    *("raggedright", "arraybackslash"),
 }
 
 
@@ -161,6 +166,50 @@ def test_latex_has_a_row_for_each_row_in_the_rules_of_booktabs_and_hostile_text_
     assert not re.search(r"(?<!\\)[%#_]", plain)
     assert not re.search("[\x1bη³−]", text)
     assert "46 \\% [44, 49]" in body
+
+
+def test_latex_has_signs_that_every_font_of_pdflatex_has():
+    text = escape_latex('p³ 10⁻⁶ x₂ η ε Λ Α ± − – … ≤ × ∂ "q" a\u00a0b a\u200bb a~~b\n c')
+    assert text == (
+        r"p\textsuperscript{3} 10\textsuperscript{$-$}\textsuperscript{6} x\textsubscript{2} $\eta$ $\epsilon$ "
+        r"$\Lambda$ Α $\pm$ $-$ -- \dots{} $\leq$ $\times$ $\partial$ {\char34}q{\char34} a~b ab "
+        r"a\textasciitilde{}\textasciitilde{}b c"
+    )
+
+
+def test_a_long_table_of_latex_continues_below_a_caption_of_its_own():
+    rows = [[f"row {n}", "1", "2"] for n in range(50)]
+    text = latex_table(Table("All", COLUMNS[:3], rows, ["3 seeds."]), "tab:a")
+    assert re.findall(r"\\caption{(.*)}", text) == [
+        *("All, part 1 of 3. 3 seeds.", "All, part 2 of 3.", "All, part 3 of 3.")
+    ]
+    assert re.findall(r"\\label{(.*)}", text) == ["tab:a", "tab:a-2", "tab:a-3"]
+    assert re.findall(r"^row (\d+) &", text, re.MULTILINE) == [str(n) for n in range(50)]
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex (TeX Live)")
+def test_pdflatex_takes_hostile_text_and_wide_and_long_tables(tmp_path):
+    signs = 'η³ ε ± − ≤ " „ü“ _ % & # ~ ^ \\ { } < >'
+    wide = [Cell(f"{HOSTILE} {signs}", "and a detail that is long") for _ in COLUMNS]
+    tables = [
+        latex_table(PRINTED, "tab:hostile"),
+        latex_table(Table(signs, COLUMNS, [wide, signs, *[wide] * 30], [HOSTILE]), "tab:wide"),
+    ]
+    document = [
+        *(r"\documentclass{article}", r"\usepackage{array,booktabs,graphicx}"),
+        *(r"\begin{document}", latex_document(tables), r"\end{document}"),
+    ]
+    (tmp_path / "paper.tex").write_text("\n".join(document), "utf-8")
+    done = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+    )
+    told = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, told
+    assert "Overfull \\hbox" not in told
+    assert (tmp_path / "paper.pdf").stat().st_size > 10_000
 
 
 def test_markdown_has_hostile_text_as_text_on_one_line():
