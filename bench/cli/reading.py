@@ -234,7 +234,7 @@ def publish(
         list[str] | None,
         typer.Argument(
             metavar="[SUITE|DIR]...",
-            help="Suites that were run, or folders of records (default: all of results/published).",
+            help="Suites that were run, or folders of records or of such folders (default: all of results/published).",
         ),
     ] = None,
     to: Annotated[Path, typer.Option("--to", "--out", help="Folder of the site.")] = Path("site"),
@@ -254,10 +254,10 @@ def publish(
 
     leakboard publish --docs build/docs
     """
-    from leakboard.leaderboards.results import folder_of
+    from leakboard.leaderboards.results import folders_of
     from leakboard.leaderboards.site import publish as build
 
-    folders = [folder_of(source) for source in sources or []]
+    folders = [folder for source in sources or [] for folder in folders_of(source)]
     if not folders:
         folders = sorted(path for path in PUBLISHED.glob("*") if any(path.glob("*.json")))
     with waiting("building", quiet=quiet):

@@ -92,7 +92,7 @@ class Leak(Part):
         return given
 
     @property
-    def identity(self) -> tuple[Any, ...]:
+    def identity(self) -> tuple[object, ...]:
         """Attack with parameters, goal, view, attribute, channel and metric; unique in a record."""
         spec = self.attack
         method = spec.name, spec.version, repr(sorted(spec.params.items()))
@@ -258,14 +258,14 @@ class Record(Part):
 
     @model_validator(mode="after")
     def _has_each_leak_once(self) -> Self:
-        seen = set[tuple[Any, ...]]()
+        seen = set[tuple[object, ...]]()
         for leak in self.leaks:
             if leak.identity in seen:
                 raise ValueError(f"holds two results of one attack: {name_of(leak)}")
             seen.add(leak.identity)
         return self
 
-    def outcome(self) -> dict[str, Any]:
+    def outcome(self) -> dict[str, object]:
         """The record without fields that vary between runs of one cell: times, memory, provenance."""
         kept = self.model_dump(mode="json", exclude={"provenance"})
         for leak in kept["leaks"]:

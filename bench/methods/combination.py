@@ -83,7 +83,9 @@ class Combination(Defense):
         reasons = (part.skip_combined(others) or part.skip(conditions) for part in self.parts)
         return _conflict(self.made_of) or next(filter(None, reasons), None)
 
-    def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
+    def tried(
+        self, settings: TrainSettings, n: int, classes: int
+    ) -> Sequence[Mapping[str, object]]:
         leader = self.stages.get("training") or self.parts[0]
         return leader.tried(settings, n, classes)
 
@@ -227,7 +229,9 @@ def _word_of(cls: type[Defense]) -> str:
 
 
 def _doc(parts: Sequence[type[Defense]]) -> str:
-    return f"Combine {' and '.join(map(_word_of, parts))} in one fine-tuning."
+    words = [cls.combined_name or cls.display_name or cls.name for cls in parts]
+    first, *others = words
+    return f"Combine {' and '.join([first, *map(_lower, others)])} in one fine-tuning."
 
 
 def _lower(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from numpy.random import Generator
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Stage = Literal["inputs", "training", "labels"]
 """What a defense contributes to a combination: the inputs that are sent, the messages of training, or the labels."""
-HEADS: Sequence[Mapping[str, Any]] = [
+HEADS: Sequence[Mapping[str, object]] = [
     {"tune": "head", "learning_rate": rate, "epochs": epochs, "batch_size": 64}
     for epochs in (10, 30)
     for rate in (1e-2, 3e-3, 3e-2)
@@ -110,7 +110,9 @@ class Defense(Method, ABC):
             return ()
         return (self.model_copy(update={self.switch: None}),)
 
-    def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
+    def tried(
+        self, settings: TrainSettings, n: int, classes: int
+    ) -> Sequence[Mapping[str, object]]:
         """Settings of training that `leakboard tune` tries instead of `settings`, most promising first.
 
         They are compared by utility on held-out training examples. A setting that trades utility for privacy

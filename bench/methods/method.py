@@ -84,7 +84,7 @@ class Method(BaseModel):
         return None
 
     @property
-    def params(self) -> dict[str, Any]:
+    def params(self) -> dict[str, object]:
         """All parameters, including defaults, as JSON values."""
         values = self.model_dump(mode="json")
         fields = type(self).model_fields

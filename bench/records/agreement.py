@@ -338,6 +338,7 @@ def _without_leaks(record: Record, other: Record) -> dict[str, Any]:
 
 def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
-    for leak, stated_fields in zip(record.leaks, record.outcome()["leaks"], strict=True):
+    stated: Any = record.outcome()["leaks"]
+    for leak, stated_fields in zip(record.leaks, stated, strict=True):
         found.setdefault(attack_id(leak.attack), []).append(stated_fields)
     return found

@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
+    ValidationError,
     model_validator,
 )
 
@@ -167,6 +168,21 @@ class Suite(_Part):
     paper: Printed | None = None
     _base: Path = PrivateAttr(default=Path())
 
+    def __init__(self, **given: object) -> None:
+        """A suite from the keys of a file, which may hold names of methods as in a dict.
+
+        Raises:
+            LeakboardError: its errors, one per line.
+        """
+        try:
+            super().__init__(**given)
+        except ValidationError:
+            read = load_suite(given)
+            super().__init__(**{key: getattr(read, key) for key in read.model_fields_set})
+
+    # So validation, which reports errors itself, does not call it.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
     @model_validator(mode="after")
     def _bounded(self) -> Suite:
         axes = (
@@ -198,7 +214,7 @@ class Suite(_Part):
         """Folder to which relative paths in the suite refer; it does not affect results."""
         return self._base
 
-    def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, Any]:
+    def apart(self, settings: TrainSettings, plant: Plant | None = None) -> dict[str, object]:
         """Training settings, and copies of canaries, in which one of the suite's settings differs from the others."""
         fields = {
             name: getattr(settings, name)

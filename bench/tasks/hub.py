@@ -35,18 +35,21 @@ def load_hub(entry: Entry) -> Task:
         raise MissingExtra("datasets", "hub") from error
 
     tables = {}
-    for split, theirs in hub.splits.items():
-        try:
-            with hub_access():
+    try:
+        with hub_access():  # finds out once for all splits whether the hub can be reached
+            for split, theirs in hub.splits.items():
                 data = datasets.load_dataset(
                     hub.repo, hub.config, data_files=hub.file, revision=hub.revision, split=theirs
                 )
-        except Exception as error:  # Its network, cache and format errors have no common base.
-            raise LeakboardError(
-                f"task '{entry.name}': {hub.repo} could not be loaded from the hub ({error}). "
-                f"Check the network, or {remedy}"
-            ) from error
-        tables[split] = to_table(data, hub, f"{hub.repo} ({hub.config or 'default'}, {theirs})")
+                where = f"{hub.repo} ({hub.config or 'default'}, {theirs})"
+                tables[split] = to_table(data, hub, where)
+    except LeakboardError:
+        raise
+    except Exception as error:  # Its network, cache and format errors have no common base.
+        raise LeakboardError(
+            f"task '{entry.name}': {hub.repo} could not be loaded from the hub ({error}). "
+            f"Check the network, or {remedy}"
+        ) from error
     if hub.tenths:
         tables |= tables["train"].divided(hub.split_by, hub.tenths, rest="train")
     return assemble(entry.name, tables, entry.layout, f"hub: {hub.repo}")

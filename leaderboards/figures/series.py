@@ -54,7 +54,8 @@ class Place:
 
     @property
     def title(self) -> str:
-        return " · ".join(filter(None, [task_name(self.task), self.model, self.attribute]))
+        attribute = self.attribute.replace("_", " ")
+        return " · ".join(filter(None, [task_name(self.task), self.model, attribute]))
 
 
 def requested_goal(table: ResultsTable, word: str | None) -> Goal:

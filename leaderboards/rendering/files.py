@@ -107,6 +107,7 @@ def draw_figure(
     axes: list[tuple[Axes, Panel]] = []
     for part, frame in zip(parts, frames[:, 0], strict=True):
         axes += part.draw(frame)
+        vars(frame)["savefig"] = figure.savefig  # the `figure` of axes is a part, which has none
     if title:
         figure.suptitle(title)
     _settle(figure)

@@ -4,6 +4,7 @@ from .auditing import audit as audit
 from .best import Best as Best
 from .places import LOCAL as LOCAL
 from .places import folder_of as folder_of
+from .places import folders_of as folders_of
 from .places import name_of as name_of
 from .results import Results as Results
 from .sources import diff as diff

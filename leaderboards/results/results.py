@@ -228,7 +228,7 @@ class Results(RecordSet):
             style: style of matplotlib: a name that it knows, or a file.
 
         Returns:
-            The first axes, whose `figure` has the others; with `out` the files.
+            The first axes, whose `figure` has the others and `savefig`; with `out` the files.
 
         Raises:
             LeakboardError: an unknown argument, or nothing to draw.
@@ -246,7 +246,7 @@ class Results(RecordSet):
             return draw_axes(self, request, ax)
         if ax is not None:
             raise LeakboardError(
-                "ax: leave out `out`; your own figure is saved by `ax.figure.savefig`"
+                "ax: leave out `out`; save the figure of your axes with its own `savefig`"
             )
         return draw(self, Path(out), request)
 

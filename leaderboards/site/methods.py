@@ -27,6 +27,7 @@ from leakboard.leaderboards.tables import (
     format_number,
     format_percent,
     goals_of,
+    reason_without_cost,
 )
 
 ROOT = "../"
@@ -184,7 +185,10 @@ def _in_short(curve: Curve) -> str:
         cheapest = min(curve.priced, key=lambda one: one.cost.value)
         cost = f"{format_number(cheapest.cost.value, 1)} {cheapest.setting.unit}"
         return f"{format_percent(cheapest.leakage.value)} for {cost}"
-    return "without a comparable cost" if curve.certified else "not certified"
+    if not curve.certified:
+        return "not certified"
+    least = min(one.leakage.value for one in curve.certified)
+    return f"{format_percent(least)} at best; cost unknown, since {reason_without_cost(curve)}"
 
 
 def _mildest(one: Result) -> tuple[bool, float]:

@@ -179,6 +179,8 @@ def test_a_figure_comes_as_axes_of_the_given_width_or_on_the_given_axes(folders,
     ax = results.plot(width=3.3)
     assert ax.figure.get_figure(root=True).get_size_inches()[0] == 3.3
     assert ax.get_xlabel() == "← leakage of inputs"
+    ax.figure.savefig(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").stat().st_size > 1000
     mine = Figure().add_subplot()
     assert results.plot(ax=mine) is mine
     assert mine.get_xlabel() == "← leakage of inputs"

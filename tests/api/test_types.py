@@ -58,8 +58,6 @@ lb.load("runs/mine").plot(width="wide")
 lb.run("smoke", model=3)
 """
 NUMPY = re.compile(r"NDArray\[Any\]")
-INSIDE = {"Backbone", "Defense", "Leak", "Record", "Suite"}
-"""Classes whose methods pass on objects of other packages, or the values of a record."""
 
 
 CONFIG = """
@@ -102,12 +100,13 @@ def public_functions():
             yield name, found
         elif not inspect.isclass(found):
             continue  # a type alias
-        elif not issubclass(found, Enum) and name not in INSIDE:
+        elif not issubclass(found, Enum):
             for own, each in vars(found).items():
                 plain = each.fget if isinstance(each, property) else each
                 plain = plain.func if isinstance(plain, cached_property) else plain
                 plain = getattr(plain, "__func__", plain)
-                if inspect.isfunction(plain) and not own.startswith("_"):
+                # The last one is pydantic's.
+                if inspect.isfunction(plain) and not own.startswith(("_", "model_post_init")):
                     yield f"{name}.{own}", plain
 
 

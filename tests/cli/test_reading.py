@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pandas as pd
@@ -105,6 +106,15 @@ def test_a_folder_to_write_into_goes_by_both_names(leakboard, records, tmp_path,
         code, _, err = leakboard(command, records, option, folder)
         assert code == 0, err
         assert list(folder.glob(made))
+
+
+def test_a_folder_of_folders_is_published_like_its_folders(leakboard, records, tmp_path):
+    shutil.copytree(records, tmp_path / "all" / "quick")
+    for source, site in ((records, "one"), (tmp_path / "all", "all-of-them")):
+        code, _, err = leakboard("publish", source, "--to", tmp_path / site)
+        assert code == 0, err
+    pages = [(tmp_path / site / "index.html").read_bytes() for site in ("one", "all-of-them")]
+    assert pages[0] == pages[1]
 
 
 @pytest.mark.parametrize("command", ["board", "export", "findings", "publish", "show"])

@@ -101,8 +101,8 @@ def test_rows_of_one_defense_that_was_trained_in_two_ways_say_how():
         drawn([plain, plain.model_copy(update={"cell": cell, "key": cell.key}), RECORDS[1]])
     )
     assert labels == [
-        "No protection\nbatch size=32, learning rate=0.001",
-        "No protection\nbatch size=37, learning rate=0.005",
+        "No protection\nbatch size = 32, learning rate = 0.001",
+        "No protection\nbatch size = 37, learning rate = 0.005",
         "JFT\nclaims ε = 3",
     ]
 

@@ -50,6 +50,8 @@ def test_order_of_the_parts_changes_neither_the_name_nor_the_key():
     assert cells[0].key == cells[1].key
     assert cells[0].defense.name == "sap+randomised-response"
     assert registry.defense("randomised-response+sap").display_name == "SAP + randomised response"
+    told = registry.defense("sap+none").__doc__
+    assert told == "Combine SAP and private head in one fine-tuning."
 
 
 def test_lists_of_each_part_make_one_grid_and_the_name_alone_is_short_for_it():

@@ -242,6 +242,16 @@ def test_no_page_errs_runs_foreign_script_or_is_wider_than_a_phone(open_page, ex
         assert page.locator("h1").count() == 1
 
 
+@pytest.mark.parametrize("width", [768, 1024])
+def test_the_list_of_records_does_not_scroll_sideways(open_page, site, width):
+    page = open_page(width=width)
+    page.goto(f"file://{site}/records.html")
+    page.locator("#records tbody tr").first.wait_for()
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].every(e => e.scrollWidth <= e.clientWidth)"
+    )
+
+
 def test_hostile_text_is_shown_as_it_is(open_page, expect):
     page = open_page(f"defenses/{slug(EVIL)}.html")
     expect(page.locator("h1")).to_have_text(EVIL)

@@ -14,7 +14,7 @@ from leakboard.attacks.lira import Lira
 from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.methods.defense import Defense
-from leakboard.bench.suites.suite import SUITES, load_suite
+from leakboard.bench.suites.suite import SUITES, Suite, load_suite
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
 
@@ -37,6 +37,15 @@ def test_a_dict_means_what_the_file_of_the_same_content_means(name):
 def test_lists_make_grids_in_the_written_order():
     suite = load_suite(LEAST | {"defenses": ["none", {"sap": {"eta": [None, 75, 50]}}]})
     assert list(map(str, suite.defenses)) == ["none", "sap eta=none", "sap eta=75", "sap eta=50"]
+
+
+def test_a_suite_is_made_from_the_same_keys_and_says_the_same_of_mistakes():
+    given = LEAST | {"defenses": ["none", {"sap": {"eta": [75, 50]}}], "seeds": 2}
+    assert dict(Suite(**given)) == dict(load_suite(given))
+    for wrong in ({"task": "review"}, {"defences": []}, {"seeds": [0, "x"]}):
+        with pytest.raises(LeakboardError) as told:
+            Suite(**LEAST | wrong)
+        assert str(told.value).split("\n") == mistakes(**wrong)
 
 
 def test_arrays_tensors_ranges_and_tuples_are_lists():

@@ -8,6 +8,7 @@ import sys
 import datasets
 import pytest
 from folders import DATA, failure, needs_data, write
+from huggingface_hub import constants
 
 from leakboard.bench.contracts.errors import MissingExtra
 from leakboard.bench.tasks.catalogue import CATALOGUE
@@ -196,6 +197,17 @@ def test_unreachable_hub_says_what_to_do(monkeypatch):
     message = failure(None, "sst2")
     assert "nyu-mll/glue could not be loaded" in message
     assert "--data DIR or LEAKBOARD_DATA" in message
+
+
+def test_a_hub_without_network_is_looked_for_once_and_not_for_each_split(monkeypatch):
+    looked = []
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    access = sys.modules["leakboard.bench.tasks.hub_access"]
+    monkeypatch.setattr(access, "can_connect", lambda address: bool(looked.append(address)))
+    split = datasets.Dataset.from_dict({"text": ["a b"] * 20})
+    monkeypatch.setattr(datasets, "load_dataset", lambda *_args, **_given: split)
+    assert len(load_task("wikitext2").split("dev")) == 20
+    assert len(looked) == 1
 
 
 def test_missing_package_names_the_extra(monkeypatch):

@@ -20,7 +20,6 @@ from leakboard.bench.contracts import (
 from leakboard.bench.defending import DETECTORS
 from leakboard.bench.records import Row, canonical_json, rows_of
 from leakboard.bench.scoring import GAINED
-from leakboard.bench.suites import format_settings
 from leakboard.bench.tasks import CEILING, copies_of, planted_view
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import Place, row_axis
@@ -31,6 +30,7 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     count,
     display_name,
+    format_parameter,
     format_parameters,
     mean_interval,
     mirrored_points,
@@ -204,7 +204,8 @@ def _trained(records: Sequence[Record]) -> dict[str, str]:
         every = {record.key: record.cell.train.model_dump() for record in own}
         differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
         found |= {
-            key: format_settings({k: train[k] for k in differ}) for key, train in every.items()
+            key: ", ".join(format_parameter(k, train[k]) for k in differ)
+            for key, train in every.items()
         }
     return found
 
@@ -214,7 +215,7 @@ def _row_label(record: Record, names: Mapping[str, list[str]], trained: str) -> 
     words = format_parameters(canonical_json(defense.params), names[defense.name], unset=False)
     text = ", ".join(filter(None, [display_name(defense.name), words]))
     if trained:
-        text += "\n" + trained.replace(" ", ", ").replace("_", " ")
+        text += f"\n{trained}"
     if record.claim is not None and "epsilon" in record.claim.parameters:
         text += f"\nclaims ε = {record.claim.parameters['epsilon']:.3g}"
     return text
