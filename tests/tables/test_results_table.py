@@ -92,7 +92,13 @@ def test_an_unknown_goal_is_refused_with_the_list():
 # What follows shares no code with the package: it reads the JSON files and computes leakage with pandas.
 
 
-LATER = {"swapped": 0.0, "candidates": "natural", "per_author": None, "utility": None}
+LATER = {
+    "answers": False,
+    "swapped": 0.0,
+    "candidates": "natural",
+    "per_author": None,
+    "utility": None,
+}
 """Fields that older records lack, with their meaning there."""
 
 
