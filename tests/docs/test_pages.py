@@ -31,6 +31,7 @@ FILE = re.compile(
     r"`((?:bench|defenses|attacks|leaderboards|leakboard|docs|tests|results)/[\w./-]+)`"
 )
 MODULE = re.compile(r"`(leakboard\.(?:bench|leaderboards|defenses|attacks)(?:\.\w+)+)")
+LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 LATER = re.compile(r"my[-_]|results/local|results/published/")
 """Files that a reader makes."""
 
@@ -53,6 +54,14 @@ def test_files_and_modules_that_a_page_names_are_there(page):
             if not hasattr(importlib.import_module(module), attribute):
                 missing.append(name)
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "docs" in page.parts], ids=named)
+def test_links_of_the_documentation_stay_within_it(page):
+    """The site of the documentation has no page outside docs."""
+    docs = ROOT / "docs"
+    targets = [(page.parent / link).resolve() for link in LINK.findall(page.read_text("utf-8"))]
+    assert [str(t) for t in targets if docs not in t.parents or not t.exists()] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
