@@ -160,7 +160,7 @@ def _spoken(rule: Contrast, differences: Sequence[Difference]) -> Iterator[Findi
                 if gap.verdict == verdict and abs(gap.mean.value) >= rule.margin
             ]
             if clear and words:
-                first = min(clear, key=lambda gap: (gap.p, -abs(gap.mean.value)))
+                first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
                 yield _finding(rule, words, [first, *clear], len(clear), len(of_task))
     if alike and rule.same:
         widest = max(alike, key=lambda gap: abs(gap.mean.value))

@@ -85,7 +85,7 @@ def paper_tables(
 
     A setting matches a printed one if task, defense and all stated parameters agree (the papers' `split` is our cut).
     Parameters that are not stated have the value of the suite that mirrors the table. If several folders match, that of
-    the mirroring suite is used, then that with most printed settings, seeds and examples.
+    the mirroring suite is used, then that with most seeds, printed settings and examples.
 
     Args:
         folders: keys of the records by folder.
@@ -272,8 +272,8 @@ def _folders_in_order(
 ) -> dict[str, frozenset[str]]:
     def place(name: str) -> tuple[Any, ...]:
         held = [[o for o in own if folders[name] & {*o.setting.keys}] for own in fitting]
-        weights = [one.weight for own in held for one in own]
-        return name in mirrors, sum(map(bool, held)), max(weights)
+        seeds, limit = max(one.weight for own in held for one in own)
+        return name in mirrors, seeds, sum(map(bool, held)), limit
 
     keys = {key for own in fitting for one in own for key in one.setting.keys}
     names = [name for name in sorted(folders) if folders[name] & keys]

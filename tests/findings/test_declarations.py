@@ -271,6 +271,23 @@ def test_what_is_clear_only_without_correction_is_not_told():
     assert said(rule, luck + nothing) == []
 
 
+def test_of_clear_pairs_the_one_of_most_seeds_is_told():
+    rule = Contrast(
+        "variants", "utility", Rows("sap-cti"), Rows("sap"), more="It gains {d} on {task}."
+    )
+
+    def pair(eta, gaps):
+        return [
+            record(name, {"eta": eta, "bottom": "frozen", "head": "vendor"}, seed, u, task="sst2")
+            for seed, gap in enumerate(gaps)
+            for name, u in (("sap", 0.6), ("sap-cti", 0.6 + gap / 100))
+        ]
+
+    # Two seeds that happen to agree have the smaller p.
+    (one,) = said(rule, pair(75.0, (20.0, 20.001)) + pair(50.0, (2.5, 3.0, 3.5, 3.0)))
+    assert one.sentence == "It gains 3.0 on SST-2."
+
+
 def test_what_was_not_tuned_alike_is_not_compared_by_utility():
     rule = next(one for one in CONTRASTS if one.name == "variants" and one.metric == "utility")
     found = contrast(rule, at(0.9), at(0.5))
