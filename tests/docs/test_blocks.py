@@ -150,6 +150,8 @@ def ran(tmp_path_factory):
         printed: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
+            # Another test may have registered a device that cannot pin memory.
+            patch.setattr(torch.accelerator, "is_available", lambda: False)
             names = given(folder) | {
                 "__name__": "__main__",
                 "print": lambda *values, sep=" ": printed.append(sep.join(map(str, values))),
