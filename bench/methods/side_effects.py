@@ -16,6 +16,8 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
+import joblib
+
 from leakboard.bench.contracts import plain
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -48,6 +50,7 @@ def reporting(report: Callable[[str], None], *unreadable: Path) -> Iterator[None
         unreadable: folders in which no file may be read, either.
     """
     if not _installed:
+        joblib.cpu_count(only_physical_cores=True)  # else scikit-learn starts lscpu, once
         sys.addaudithook(_hook)  # cannot be removed again
         _installed.append(True)
     before = tempfile.tempdir

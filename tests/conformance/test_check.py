@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
 
 import pytest
+from paths import ROOT
 from reports import NoSource, broken, outcome
 from rich.console import Console
 
@@ -141,3 +145,17 @@ def test_a_scorer_that_is_replaced_on_import_is_noticed(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(CHEAT.format(at_import=patch, in_training="pass"))
     report = check_method(f"{tmp_path / 'mine.py'}:Mine")
     assert outcome(report, SIDE_EFFECTS).detail == "replaces leakboard.bench.running.attacks.score"
+
+
+def test_that_scikit_learn_counts_the_cores_is_no_side_effect_of_a_method():
+    """It does so once, by a process, where the variable does not state how many threads are wanted."""
+    code = """
+from sklearn.cluster import KMeans
+from leakboard.bench.methods.side_effects import reporting
+with reporting(print):
+    KMeans(2, n_init=1).fit([[0.0], [1.0], [2.0]])
+"""
+    free = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    free |= {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=free, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
