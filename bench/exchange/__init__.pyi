@@ -10,7 +10,6 @@ from .manifest import MANIFEST as MANIFEST
 from .manifest import Manifest as Manifest
 from .manifest import Missing as Missing
 from .manifest import PublicModel as PublicModel
-from .manifest import Sent as Sent
 from .manifest import Training as Training
 from .model_release import Released as Released
 from .model_release import Trainee as Trainee

@@ -19,9 +19,10 @@ from leakboard.bench.contracts import (
     Leak,
     LeakboardError,
     Refused,
+    grouped,
     parsed,
 )
-from leakboard.bench.exchange import Manifest, Sent
+from leakboard.bench.exchange import Manifest
 from leakboard.bench.methods import Attack, spec_of
 
 BYTES = {"float32": 4}
@@ -106,9 +107,7 @@ def messages_table(manifest: Manifest) -> Table:
         table.add_column(name, overflow="fold")
     for name in ("rounds", "width", "MB"):
         table.add_column(name, justify="right", no_wrap=True)
-    by: dict[tuple[str, str], list[Sent]] = {}
-    for sent in manifest.messages:
-        by.setdefault((sent.channel, sent.sender), []).append(sent)
+    by = grouped(manifest.messages, lambda sent: (sent.channel, sent.sender))
     for (channel, sender), each in by.items():
         rounds = len({(sent.split, sent.round) for sent in each})
         width = each[0].shape[-1] if len(each[0].shape) > 1 else 1

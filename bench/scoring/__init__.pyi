@@ -30,6 +30,7 @@ from .halves import half_successes as half_successes
 from .memory import score_canaries as score_canaries
 from .memory import score_members as score_members
 from .metrics import GAINED as GAINED
+from .metrics import Z as Z
 from .perplexity import next_token_fields as next_token_fields
 from .rescoring import proven as proven
 from .rescoring import rescore as rescore

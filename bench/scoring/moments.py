@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point
+from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point, grouped
 from leakboard.bench.scoring.metrics import resample, wilson
 
 PERMUTATIONS = 200
@@ -62,9 +62,7 @@ def scored(trials: Sequence[Trial], classes: int, curve: bool = True) -> list[di
     measure = trials[0].guess.measure
     metric = METRICS[measure]
     complete = [trial for trial in trials if len(np.unique(trial.truth)) == classes]
-    moments: dict[int, list[Trial]] = {}
-    for trial in complete:
-        moments.setdefault(trial.step, []).append(trial)
+    moments = grouped(complete, lambda trial: trial.step)
     undefined = len({trial.step for trial in trials}) - len(moments)
     if not moments:
         return []

@@ -9,6 +9,7 @@ from math import fsum, isnan, nan, sqrt
 from typing import Any
 
 from leakboard.bench.contracts import Estimate
+from leakboard.bench.scoring import Z
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,6 @@ class Interval:
 
 
 MISSING = Interval(nan, nan, nan)
-NORMAL = 1.959964
-"""Value that a normal variable exceeds in 2.5 % of cases."""
 
 
 def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interval:
@@ -69,7 +68,7 @@ def mean_interval(values: Sequence[float], alone: Interval = MISSING) -> Interva
 
 def standard_error(mean: Interval, n: int) -> float:
     """Standard error of a mean over n seeds, or of the normal distribution for one, from its interval."""
-    return (mean.high - mean.low) / 2 / (t_quantile(n - 1) if n > 1 else NORMAL)
+    return (mean.high - mean.low) / 2 / (t_quantile(n - 1) if n > 1 else Z)
 
 
 @cache
