@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isnan
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
-from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Reference, Series
+from leakboard.bench.contracts import grouped
+from leakboard.leaderboards.rendering.plot import GREY, Axis, Panel, Series
 
 SMALL = 6.5
 """Font size of the smallest text in points."""
@@ -49,30 +49,29 @@ def _series(ax: Axes, series: Series) -> None:
     points = series.measured
     if not points:
         return
-    x, y = ([getattr(point, axis).value for point in points] for axis in "xy")
-    reaches: dict[str, Any] = {}
-    for axis in "x" if series.band else "xy":
-        ends = [getattr(point, axis) for point in points]
-        if any(end.low < end.high for end in ends):
-            low = [_reach(end.value - end.low) for end in ends]
-            reaches[f"{axis}err"] = [low, [_reach(end.high - end.value) for end in ends]]
+    x, y = (np.array([getattr(point, axis).ends for point in points]).T for axis in "xy")
+    reaches = {
+        f"{axis}err": np.nan_to_num([ends[0] - ends[1], ends[2] - ends[0]]).clip(0)
+        for axis, ends in (("x", x), ("y", y))
+        if (ends[1] < ends[2]).any() and not (axis == "y" and series.band)
+    }
     if series.band:
-        corners = [(point.x.value, point.y.low, point.y.high) for point in series.bounded]
-        across, bottom, top = np.reshape(corners, (-1, 3)).T
-        ax.fill_between(across, bottom, top, color=series.colour, alpha=0.15, linewidth=0)
+        known = ~np.isnan(y[1])
+        ax.fill_between(
+            x[0][known], y[1][known], y[2][known], color=series.colour, alpha=0.15, linewidth=0
+        )
     if reaches:
-        whisker: dict[str, Any] = {
-            "ecolor": series.colour,
-            "elinewidth": 0.8,
-            "alpha": 0.5,
-            "zorder": 2,
-        }
-        ax.errorbar(x, y, fmt="none", **reaches, **whisker)
-    ax.plot(x, y, **_strokes(series), zorder=3)
-
-
-def _reach(size: float) -> float:
-    return 0.0 if isnan(size) else max(size, 0.0)
+        ax.errorbar(
+            x[0],
+            y[0],
+            fmt="none",
+            ecolor=series.colour,
+            elinewidth=0.8,
+            alpha=0.5,
+            zorder=2,
+            **reaches,
+        )
+    ax.plot(x[0], y[0], **_strokes(series), zorder=3)
 
 
 def _strokes(series: Series) -> dict[str, Any]:
@@ -93,37 +92,28 @@ def _strokes(series: Series) -> dict[str, Any]:
 
 def _scale(ax: Axes, name: str, axis: Axis) -> None:
     own = ax.xaxis if name == "x" else ax.yaxis
-    limits = ax.set_xlim if name == "x" else ax.set_ylim
     if axis.log:
-        (ax.set_xscale if name == "x" else ax.set_yscale)("log")
+        ax.set(**{f"{name}scale": "log"})
         own.set_major_formatter(StrMethodFormatter("{x:g}"))
+    if axis.log or axis.ticks is not None:
         own.set_minor_locator(NullLocator())
     if axis.ticks is not None:
-        own.set_minor_locator(NullLocator())
         own.set_ticks([value for value, _ in axis.ticks], [text for _, text in axis.ticks])
     elif axis.percent:
         own.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    low, high = (ax.get_xlim if name == "x" else ax.get_ylim)()
+    low, high = own.get_view_interval()
     ends = (low if axis.low is None else axis.low, high if axis.high is None else axis.high)
-    limits(ends if axis.rises else ends[::-1])
-    own.set_label_text(axis.label)
+    ax.set(**{f"{name}lim": ends if axis.rises else ends[::-1], f"{name}label": axis.label})
 
 
 def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
     """One legend entry for each name, of series with their longest line and of references."""
-    longest: dict[str, Series] = {}
-    lines: dict[str, Reference] = {}
-    for panel in panels:
-        for series in panel.series:
-            if not (series.name and series.measured):
-                continue
-            known = longest.get(series.name)
-            if known is None or len(series.points) > len(known.points):
-                longest[series.name] = series
-        lines |= {one.label: one for one in panel.references if one.label}
+    named = [one for panel in panels for one in panel.series if one.name and one.measured]
     handles: list[Line2D | Patch] = [
-        Line2D([], [], label=name, **_strokes(series)) for name, series in longest.items()
+        Line2D([], [], label=name, **_strokes(max(own, key=lambda one: len(one.points))))
+        for name, own in grouped(named, lambda one: one.name).items()
     ]
+    lines = {one.label: one for panel in panels for one in panel.references if one.label}
     for label, one in lines.items():
         if one.to is None:
             kind: dict[str, Any] = {"linewidth": 0.8, "linestyle": DASHES[one.line]}

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from matplotlib.transforms import Bbox
 
 from leakboard.leaderboards.rendering.axes import SMALL
-from leakboard.leaderboards.rendering.plot import Panel, Reference, Series
-
-Floats = NDArray[np.float64]
+from leakboard.leaderboards.rendering.plot import Panel
 
 DIRECTIONS = np.array([(1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0)])
 GAPS = (4.0, 8.0)
 """Possible distances from the point, in typographic points."""
 COLLISION = 50.0
-"""Cost of covering a label or a marker; covering a line costs about 1 per pixel."""
+"""Cost of covering a label or a marker, the most that covering lines can cost."""
 GROUND: dict[str, Any] = {"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.4}
 """Pale background, since outlined text cannot be searched in a PDF."""
 
@@ -30,43 +26,23 @@ def label_points(ax: Axes, panel: Panel) -> None:
 
     Lines are avoided. The layout and the limits of the axes must not change afterwards.
     """
-    points = [(one, own.colour) for own in panel.series for one in own.measured if one.label]
-    if not points:
-        return
     figure = ax.get_figure(root=True)
-    assert isinstance(figure, Figure)
+    assert figure is not None
     pixels = float(figure.dpi / 72)
-    markers = [(series, ax.transData.transform(_corners(series))) for series in panel.series]
-    dots = np.concatenate([found for _, found in markers])
-    lines = [found for series, found in markers if series.line and len(found)]
-    lines += [ax.transData.transform(_across(ax, reference)) for reference in panel.references]
-    trace = np.concatenate([np.empty((0, 2)), *map(_sampled, lines)])
-    taken: list[Floats] = []
-    for one, colour in points:
-        point = ax.transData.transform((one.x.value, one.y.value))
-        probe = ax.text(0, 0, one.label, fontsize=SMALL, transform=None)
-        box = probe.get_window_extent()
-        probe.remove()
-        half = np.array([box.width, box.height]) / 2
-        # Diagonal positions are closer, so that labels do not look detached.
-        near = np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
-        reach = np.array(GAPS)[:, None, None] * pixels * near
-        shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)
-        boxes = np.concatenate([point + shifts - half, point + shifts + half], axis=1)
-        frame = ax.bbox.extents
-        outside = (boxes[:, :2] < frame[:2]).any(axis=1) | (boxes[:, 2:] > frame[2:]).any(axis=1)
-        blocked = _overlapping(boxes, np.reshape(taken, (-1, 4))) + _inside(dots, boxes, 3 * pixels)
-        costs = COLLISION * (blocked + 20 * outside)
-        costs = costs + np.minimum(_inside(trace, boxes, pixels), COLLISION - 2)
-        costs = costs + np.arange(len(boxes)) / 24
-        best = int(costs.argmin())
-        if costs[best] >= COLLISION:
+    points = [(one, series.colour) for series in panel.series for one in series.measured]
+    dots = np.reshape([(one.x.value, one.y.value) for one, _ in points], (-1, 2))
+    dots = ax.transData.transform(dots)
+    lines = [one for one in ax.lines if one.get_linestyle() != "None"]
+    paths = [one.get_transform().transform_path(one.get_path()) for one in lines]
+    trace = np.concatenate([np.empty((0, 2)), *(path.interpolated(100).vertices for path in paths)])
+    taken: list[Bbox] = []
+    for (one, colour), dot in zip(points, dots, strict=True):
+        if not one.label:
             continue
-        taken.append(boxes[best])
-        ax.annotate(
+        label = ax.annotate(
             one.label,
             (one.x.value, one.y.value),
-            xytext=tuple(shifts[best] / pixels),
+            xytext=(0, 0),
             textcoords="offset points",
             ha="center",
             va="center",
@@ -75,36 +51,20 @@ def label_points(ax: Axes, panel: Panel) -> None:
             bbox=GROUND,
             zorder=5,
         )
-
-
-def _corners(series: Series) -> Floats:
-    """[n, 2] measured points in data units."""
-    shown = [(point.x.value, point.y.value) for point in series.measured]
-    return np.reshape(np.array(shown, float), (-1, 2))
-
-
-def _across(ax: Axes, reference: Reference) -> Floats:
-    """[2, 2] ends of a reference in data units."""
-    ends = ax.get_xlim() if reference.axis == "y" else ax.get_ylim()
-    line = np.array([[end, reference.value] for end in ends])
-    return line if reference.axis == "y" else line[:, ::-1]
-
-
-def _sampled(corners: Floats, step: float = 3.0) -> Floats:
-    """Points along a line at distances of about `step` pixels."""
-    parts = [np.linspace(a, b, int(np.hypot(*(b - a)) / step) + 2) for a, b in pairwise(corners)]
-    return np.concatenate([np.empty((0, 2)), *parts])
-
-
-def _overlapping(boxes: Floats, others: Floats) -> NDArray[np.int_]:
-    """Number of other boxes [left, bottom, right, top] that each box overlaps."""
-    a, b = boxes[:, None], others[None]
-    meet = (a[..., :2] < b[..., 2:]) & (b[..., :2] < a[..., 2:])
-    return np.asarray(meet.all(axis=-1).sum(axis=1))
-
-
-def _inside(xy: Floats, boxes: Floats, margin: float) -> NDArray[np.int_]:
-    """Number of points in each box, widened by a margin."""
-    low, high = boxes[:, None, :2] - margin, boxes[:, None, 2:] + margin
-    inside: NDArray[np.int_] = ((xy > low) & (xy < high)).all(axis=-1).sum(axis=1)
-    return inside
+        half = np.divide(label.get_window_extent().size, 2)
+        # Diagonal positions are closer, so that labels do not look detached.
+        near = np.where(DIRECTIONS.all(axis=1), 0.6, 1.0)[:, None]
+        reach = np.array(GAPS)[:, None, None] * pixels * near
+        shifts = (DIRECTIONS * (half + reach)).reshape(-1, 2)
+        costs = list[float]()
+        for n, box in enumerate(Bbox([dot + at - half, dot + at + half]) for at in shifts):
+            covered = box.count_overlaps(taken) + box.padded(3 * pixels).count_contains(dots)
+            is_outside = ax.bbox.count_contains(box.corners()) < 4
+            crossed = min(box.padded(pixels).count_contains(trace), COLLISION - 2)
+            costs.append(COLLISION * (covered + is_outside) + crossed + n / 24)
+        best = int(np.argmin(costs))
+        if costs[best] >= COLLISION:
+            label.remove()
+            continue
+        label.set_position(shifts[best] / pixels)
+        taken.append(Bbox([dot + shifts[best] - half, dot + shifts[best] + half]))

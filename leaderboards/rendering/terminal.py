@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
@@ -88,15 +89,13 @@ def _layout(
 def _lines(
     console: Console, cells: Sequence[Text], widths: Sequence[int], aligned: Sequence[str]
 ) -> Iterator[Text]:
-    wrapped = [cell.wrap(console, width) for cell, width in zip(cells, widths, strict=True)]
-    for n in range(max(map(len, wrapped))):
-        line = Text()
-        for place, (own, width) in enumerate(zip(wrapped, widths, strict=True)):
-            part = own[n].copy() if n < len(own) else Text()
-            part.rstrip()
-            part.align("right" if aligned[place] == "right" else "left", width)
-            line += part
-            line += Text(" " * GAP)
+    wrapped = [
+        cell.wrap(console, width, justify="right" if side == "right" else "left")
+        for cell, width, side in zip(cells, widths, aligned, strict=True)
+    ]
+    blank = [Text(" " * width) for width in widths]
+    for parts in zip_longest(*wrapped):
+        line = Text(" " * GAP).join(part or empty for part, empty in zip(parts, blank, strict=True))
         line.rstrip()
         yield line
 
