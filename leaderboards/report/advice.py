@@ -18,19 +18,11 @@ from leakboard.leaderboards.tables import (
     curves,
     format_interval,
     format_number,
-    format_percent,
-    format_percent_interval,
 )
 
 LEAKAGE_HELP = "Share of what attacks read without the defense that they still read with it"
 FEW = 3
 """Largest number of settings per goal in the table."""
-SINGULAR: dict[Goal, str] = {
-    Goal.MODEL: "the model",
-    Goal.REIDENTIFICATION: "identity",
-    Goal.MEMBERSHIP: "membership",
-}
-"""Goals whose object is one thing, as it is called after a verb."""
 
 
 @dataclass(frozen=True)
@@ -48,50 +40,9 @@ class Advice:
     is_certified: bool
 
     @property
-    def word(self) -> str:
-        return GOAL_WORDS[self.choice.goal]
-
-    @property
-    def helps(self) -> str:
-        """A sentence about the chosen setting, or the reason why there is none."""
-        one, budget = self.choice.setting, f"{self.choice.max_cost:g}"
-        if one is None:
-            return self.choice.why
-        unit = one.setting.unit
-        left = format_percent_interval(self.choice.leakage)
-        cost = format_interval(one.cost, 1)
-        if self.choice.leakage.value > HALF:
-            return (
-                f"{self.word.capitalize()}: nothing within {budget} {unit} halves the leakage. The least is {left}, "
-                f"with {one.name}, for {cost} {unit}."
-            )
-        return f"{self.word.capitalize()}: {one.name} reduces leakage to {left}, for {cost} {unit}."
-
-    @property
-    def next_step(self) -> str:
-        """Recommendation in one sentence."""
-        goal, one, half = self.choice.goal, self.choice.setting, self.halving.setting
-        word = SINGULAR.get(goal, self.word)
-        pronoun, possessive = ("it", "its") if goal in SINGULAR else ("them", "their")
-        if one is not None and self.choice.leakage.value <= HALF:
-            return f"To hide {word}, use {one.name}, and measure it on your own data before you rely on it."
-        if half is not None:
-            return (
-                f"To hide {word}, accept a cost of {format_interval(self.halving.value, 1)} {half.setting.unit} ({half.name} leaks "
-                f"{format_percent(half.leakage.value)}), or {self._otherwise}."
-            )
-        if not self.is_certified:
-            return f"Nothing is known about {word}: measure {pronoun} on your own data before you decide."
-        return f"Do not rely on a defense to hide {word}: no measured setting halves {possessive} leakage at a known cost."
-
-    @property
-    def _otherwise(self) -> str:
-        """What one can do without a defense."""
-        if self.choice.goal is Goal.MODEL:
-            return "do not hand it out"
-        if self.choice.goal in SINGULAR:
-            return "keep the texts in question out of the training"
-        return "keep them out of the training"
+    def is_enough(self) -> bool:
+        """True if the chosen setting at least halves the leakage."""
+        return self.choice.setting is not None and self.choice.leakage.value <= HALF
 
 
 def advice_on(
@@ -118,7 +69,7 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
             Cell(
                 f"{one.name}{' (chosen)' if one is item.choice.setting else ''}", one.setting.model
             ),
-            Cell(item.word),
+            Cell(GOAL_WORDS[item.choice.goal]),
             leakage_cell(one.leakage),
             Cell(format_number(one.cost.value, 1), format_interval(one.cost, 1).partition(" ")[2]),
             Cell(

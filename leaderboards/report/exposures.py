@@ -1,4 +1,4 @@
-"""Exposures: what the provider can read without protection, in words for decision makers."""
+"""Exposures: what the provider can read without protection."""
 
 from __future__ import annotations
 
@@ -6,45 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isnan
 
-from leakboard.bench.contracts import Channel, Goal, Leak, grouped
-from leakboard.bench.external import CHANNELS, MOSTLY
+from leakboard.bench.contracts import Goal, Leak, grouped
 from leakboard.bench.scoring import advantage_low
-from leakboard.leaderboards.tables import (
-    GOAL_WORDS,
-    Interval,
-    Result,
-    count,
-    format_number,
-    format_percent,
-    format_percent_interval,
-    undefended_row,
-)
-
-SUBJECTS = {
-    Goal.INVERSION: "Your texts",
-    Goal.REIDENTIFICATION: "Which text was sent",
-    Goal.LABEL: "Your labels",
-    Goal.ATTRIBUTE: "Attributes of the people who wrote",
-    Goal.MEMORISATION: "Secrets in your texts",
-    Goal.MEMBERSHIP: "Who is in your data",
-    Goal.MODEL: "The provider's model, by you",
-}
-SHARES = {
-    "token accuracy": "{} of the tokens are recovered",
-    "label token accuracy": "{} of the tokens of the answers are recovered",
-    "top-1 accuracy": "{} are recognised among the candidates",
-    "AUC of presence": "{} of the pairs of a listed and an unlisted text are told apart",
-    "accuracy": "{} are guessed correctly",
-    "balanced accuracy": "{} of a class are guessed correctly, averaged over classes",
-    "matched accuracy": "{} are guessed correctly",
-    "AUC": "{} of the pairs of different examples are distinguished",
-    "AUC (sign-free)": "{} of the pairs of different examples are distinguished",
-    "TPR at 1% FPR": "{} are identified, with one false alarm in a hundred",
-    "TPR at 0.1% FPR": "{} are identified, with one false alarm in a thousand",
-    "extracted": "{} of the secrets are extracted whole",
-    "extracted by beam search": "{} of the planted secrets are extracted whole",
-}
-"""Sentence for each metric that is a share; other metrics are given by name and number."""
+from leakboard.leaderboards.tables import GOAL_WORDS, Interval, Result, undefended_row
 
 
 @dataclass(frozen=True)
@@ -52,6 +16,7 @@ class Exposure:
     """Result of the strongest attack on one goal without protection.
 
     Attributes:
+        channel: channels that the attack reads, with commas.
         success: success in `metric`.
         baseline: success of guessing, or on the untrained model.
         advantage: (success − baseline) / (ceiling − baseline).
@@ -72,41 +37,6 @@ class Exposure:
     n: int
     seeds: int
     examples: str = ""
-
-    @property
-    def subject(self) -> str:
-        return f"{SUBJECTS[self.goal]}: {self.attribute}" if self.attribute else SUBJECTS[self.goal]
-
-    @property
-    def verdict(self) -> str:
-        if not self.is_shown:
-            return "not certified"
-        return "can be read" if self.advantage >= MOSTLY else "can be read in part"
-
-    @property
-    def is_share(self) -> bool:
-        return self.metric in SHARES
-
-    @property
-    def words(self) -> str:
-        """Success with its interval and the success of guessing, in words."""
-        if not self.is_shown:
-            return (
-                f"no attack is shown to work (the strongest is {self.attack}), so nothing is known"
-            )
-        if self.is_share:
-            words = SHARES[self.metric].format(format_percent_interval(self.success))
-            return f"{words}; guessing reaches {format_percent(self.baseline)}"
-        unit = " bits" if self.metric.startswith("exposure") else ""
-        value, guess = format_number(self.success.value), format_number(self.baseline)
-        return f"{self.metric}: {value}{unit}; guessing reaches {guess}"
-
-    @property
-    def evidence(self) -> str:
-        parts = [part for part in self.channel.split(", ") if part]
-        source = " and ".join(CHANNELS[Channel(part)] for part in parts) or "nothing that is sent"
-        runs = f", {count(self.seeds, 'seed')}" if self.seeds > 1 else ", one run"
-        return f"attack {self.attack} on {source} ({count(self.n, 'unit')}{runs})"
 
 
 def exposures_of_results(rows: Iterable[Result]) -> list[Exposure]:

@@ -7,7 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leakboard.bench import __version__
+from jinja2 import Environment
+
 from leakboard.bench.contracts import (
     Channel,
     LeakboardError,
@@ -17,20 +18,19 @@ from leakboard.bench.contracts import (
     teaches,
 )
 from leakboard.bench.exchange import MANIFEST
+from leakboard.bench.external import CHANNELS, MOSTLY
 from leakboard.bench.records import replacing
 from leakboard.leaderboards.rendering import html_table
 from leakboard.leaderboards.report.advice import advice_on, table_of
 from leakboard.leaderboards.report.exposures import (
-    SUBJECTS,
     Exposure,
     exposures_of_leaks,
     exposures_of_results,
 )
 from leakboard.leaderboards.results import Attacked, Results, attack, load, published
 from leakboard.leaderboards.site import environment
-from leakboard.leaderboards.tables import BUDGET, ResultsTable, check_budget, count
+from leakboard.leaderboards.tables import BUDGET, GOAL_WORDS, ResultsTable, check_budget
 
-TITLE = "What your provider can read"
 FIRST = "sst2"
 """The task of most published records."""
 
@@ -124,20 +124,16 @@ def _rows_of_task(table: ResultsTable, task: str | None) -> ResultsTable:
 
 
 def _of_records(found: Results, task: str | None, budget: float) -> str:
-    table = found.table
-    rows = _rows_of_task(table, task)
+    rows = _rows_of_task(found.table, task)
     exposures = exposures_of_results(rows)
     if not exposures:
         raise LeakboardError(
             f"nothing to report of {found.name}: it takes a cell without protection, such as `none`, and an attack "
             "on it that reads something"
         )
-    others = sorted({one.setting.task for one in table} - {rows[0].setting.task})
-    about = [("Records", f"{count(len(found.records), 'record')} of {found.name}")]
-    if others:
-        about.append(("Not in this report", f"{', '.join(others)}; choose one with --task"))
-    lead = "Without protection, the provider that computes with your data can read:"
-    return _page(exposures, rows, budget, about, lead=lead, measured=_days(rows))
+    others = sorted({one.setting.task for one in found.table} - {rows[0].setting.task})
+    words = {"kind": "records", "found": found, "others": others, "measured": _days(rows)}
+    return _page(exposures, rows, budget, **words)
 
 
 def _days(rows: ResultsTable) -> str:
@@ -156,50 +152,36 @@ def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: 
             "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "
             "attacks are scored"
         )
-    attacked = count(len(found.leaks), "attack result")
-    if all(one.channel in (Channel.MODEL, None) for one in found.leaks):
-        title, lead = "What your model gives away", "Whoever holds your model can tell:"
-        about = [("Model", f"your own; {attacked}")]
-    else:
-        title, lead = TITLE, "From what your system sent, whoever receives it can read:"
-        about = [("Transcript", f"recorded from your own system; {attacked}")]
-    if shipped.version:
-        about.append(("Defenses", f"from the published records, {shipped.version}"))
-    own = {"title": title, "lead": lead, "summary": found.summary, "cut_short": found.cut_short}
-    return _page(exposures, rows, budget, about, **own)
+    is_model = all(one.channel in (Channel.MODEL, None) for one in found.leaks)
+    kind = "model" if is_model else "transcript"
+    return _page(exposures, rows, budget, kind=kind, found=found, shipped=shipped.version)
 
 
-def _page(
-    exposures: Sequence[Exposure],
-    rows: ResultsTable,
-    budget: float,
-    about: Sequence[tuple[str, str]],
-    **words: object,
-) -> str:
+def _page(exposures: Sequence[Exposure], rows: ResultsTable, budget: float, **words: object) -> str:
     """The page; `words` are variables of the template that differ between records and transcripts."""
-    goals = [one.goal for one in exposures]
     task = rows[0].setting.task if rows else ""
-    advice = advice_on(rows, task, goals, budget) if rows else []
+    advice = advice_on(rows, task, [one.goal for one in exposures], budget) if rows else []
     table = table_of(advice)
-    models = ", ".join(dict.fromkeys(one.setting.model for one in rows))
-    about = [*about, ("Task of the defenses", f"{task} ({models})"), ("Leakboard", __version__)]
-    usual = {
-        "title": TITLE,
-        "summary": (),
-        "cut_short": "",
-        "measured": f"with Leakboard {__version__}",
-    }
-    template = environment("leakboard.leaderboards.report").get_template("report.html")
-    return template.render(
-        usual | words,
-        style=(files("leakboard.leaderboards.site") / "assets" / "style.css").read_text("utf-8"),
-        exposures=exposures,
-        advice=advice,
-        table=html_table(table) if table else "",
-        budget=f"{budget:g}",
-        task=task,
-        models=models,
-        missing=[subject for goal, subject in SUBJECTS.items() if goal not in goals],
-        attacks=sorted({one.attack for one in exposures}),
-        about=about,
+    return (
+        report_templates()
+        .get_template("report.html")
+        .render(
+            words,
+            style=(files("leakboard.leaderboards.site") / "assets" / "style.css").read_text(
+                "utf-8"
+            ),
+            exposures=exposures,
+            advice=advice,
+            table=html_table(table) if table else "",
+            budget=f"{budget:g}",
+            task=task,
+            models=", ".join(dict.fromkeys(one.setting.model for one in rows)),
+        )
     )
+
+
+def report_templates() -> Environment:
+    """The templates of reports."""
+    made = environment("leakboard.leaderboards.report")
+    made.globals |= {"channels": CHANNELS, "mostly": MOSTLY, "goal_words": GOAL_WORDS}
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from math import asinh, isnan
 from typing import Any
@@ -25,13 +25,11 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     display_name,
     format_interval,
-    format_number,
     format_parameter,
     format_percent,
     format_percent_interval,
     other_params,
     rankings,
-    reason_without_cost,
     style_of,
 )
 
@@ -62,29 +60,7 @@ class Question:
 
     def sentence(self, budget: float = BUDGET) -> str:
         """The answer: what the budget buys, and what halving the leakage costs; numbers keep their units on a line."""
-        return unbroken(self._sentence(budget))
-
-    def _sentence(self, budget: float) -> str:
-        one = self.rankings[budget]
-        word = self.word[0].upper() + self.word[1:]
-        if not self.entries:
-            return f"{word}: {why_unknown(one)}"
-        within = f"{word}: within {_cost(budget, one.unit, 0)}"
-        half, cost = self.ranking.halving.setting, self.ranking.halving.value.value
-        if not one.within:
-            first = f"{within} no defense clearly hides anything."
-        else:
-            best, names = one.within[0], _names_of_best(one.within)
-            hidden = format_percent(1 - best.leakage.value)
-            if 1 - best.leakage.value <= HALF:
-                first = f"{within} nothing hides more than {hidden} (best: {names})."
-            else:
-                first = f"{within} {names} hides {hidden}."
-                if half is None or cost <= budget:
-                    return first
-        if half is None:
-            return f"{first} No measured setting halves what is read."
-        return f"{first} To halve what is read costs {_cost(cost, one.unit, 1)} ({_names([half])})."
+        return unbroken(plain_words("sentence", self, budget))
 
     def best(self, budget: float) -> Entry | None:
         """The entry whose evidence is shown below the sentence."""
@@ -93,12 +69,12 @@ class Question:
 
     def evidence(self, budget: float = BUDGET) -> Markup:
         one = self.best(budget)
-        return Markup(macros().evidence(one, _names([one.setting]))) if one else Markup("")
+        return Markup(macros().evidence(one)) if one else Markup("")
 
     def rows(self, budget: float = BUDGET) -> list[Markup]:
         """Rows of the table: ranked, without clear effect, over the budget, and for comparison."""
         one, row, line = self.rankings[budget], macros().row, macros().line
-        points = _cost(budget, one.unit, 0)
+        points = plain_words("cost", budget, one.unit, 0)
         found = [row(self, entry) for entry in one.within]
         for words, entries in (
             (f"Within {points}, but without a clear effect", one.ineffective),
@@ -117,8 +93,7 @@ class Question:
     @property
     def unranked(self) -> Markup:
         """List of measured defenses without a rank, with the reasons; '' if there is none."""
-        own = (*self.ranking.uncertified, *self.ranking.unpriced)
-        return Markup(macros().unranked([(curve, why_unranked(curve)) for curve in own]))
+        return Markup(macros().unranked((*self.ranking.uncertified, *self.ranking.unpriced)))
 
     def bar(self, one: Result, leakage: Interval) -> str:
         """Places on a bar as CSS variables: leakage with its interval, floor and guessing."""
@@ -138,22 +113,14 @@ def words_of_ranking(one: Ranking) -> str:
     return " and ".join(word_of(goal, one.attribute) for goal in (one.goal, *one.also))
 
 
-def _cost(points: float, unit: str, digits: int) -> str:
-    """'3 points', '1 point', '23.7 points'; 'nothing' for a gain."""
-    if digits and points <= 0:
-        return "nothing"
-    number = format_number(points, digits)
-    return f"{number} {'point' if (unit, number) == ('points', '1') else unit}"
-
-
-def _names_of_best(within: Sequence[Entry]) -> str:
+def names_of_best(within: Sequence[Entry]) -> str:
     """Names of the first setting and of those that share its rank and leak as little."""
     least = within[0].rank, format_percent(within[0].leakage.value)
     alike = [one for one in within if (one.rank, format_percent(one.leakage.value)) == least]
-    return _names([one.setting for one in alike[:3]])
+    return names_of([one.setting for one in alike[:3]])
 
 
-def _names(settings: Sequence[Result]) -> str:
+def names_of(settings: Sequence[Result]) -> str:
     """'SAP-CTI or SAP, η = 110': defenses with the parameter that trades utility for privacy."""
 
     def words(one: Result) -> str:
@@ -166,30 +133,17 @@ def _names(settings: Sequence[Result]) -> str:
     )
 
 
-def why_unknown(one: Ranking) -> str:
-    """Answer without a defense that has a leakage and a cost."""
-    if one.unpriced:
-        return (
-            f"no defense has a cost that can be compared ({reason_without_cost(one.unpriced[0])})."
-        )
-    return (
-        "not certified. No attack is shown to work here even without a defense, so nothing follows."
-    )
-
-
-def why_unranked(curve: Curve) -> str:
-    """Reason why a defense has no rank, as a clause."""
-    if not curve.certified:
-        return f"is not certified: {curve.results[0].reason}"
-    leaks = [one.leakage.value for one in curve.certified]
-    span = " to ".join(dict.fromkeys((format_percent(min(leaks)), format_percent(max(leaks)))))
-    return f"leaks {span}, at a cost that cannot be compared: {reason_without_cost(curve)}"
-
-
 @cache
 def macros() -> Any:
     """Macros of the rows and sentences."""
-    return environment().get_template("answer.html").module
+    made = environment()
+    made.globals |= {"names_of": names_of, "names_of_best": names_of_best, "half": HALF}
+    return made.get_template("answer.html").module
+
+
+def plain_words(macro: str, *about: object) -> str:
+    """The sentences of a macro as text, which is not yet escaped."""
+    return " ".join(getattr(macros(), macro)(*about).unescape().split())
 
 
 def questions_of(table: ResultsTable) -> list[Question]:
@@ -294,27 +248,6 @@ def _point(one: Result, root: str) -> Point:
     )
 
 
-def words_of(curve: Curve, budget: float = BUDGET) -> Iterator[str]:
+def words_of(curve: Curve, budget: float = BUDGET) -> str:
     """One or two sentences about a curve."""
-    word = word_of(curve.goal, curve.attribute)
-    where = f"On {task_name(curve.task)} ({model_name(curve.model)})"
-    if not curve.priced:
-        yield f"{where}, {word}: it {why_unranked(curve)}."
-        return
-    within, halving = curve.leakage_within(budget), curve.cost_of_halving()
-    unit = curve.results[0].setting.unit
-    if within.setting is None:
-        cheapest = min(curve.priced, key=lambda one: one.cost.value)
-        yield (
-            f"{where} no setting costs at most {budget:g} {unit}; the cheapest costs "
-            f"{format_interval(cheapest.cost, 1)} and leaks {format_percent_interval(cheapest.leakage)} of {word}."
-        )
-    else:
-        yield (
-            f"{where} it leaks {format_percent_interval(within.value)} of {word} for at most {budget:g} {unit} "
-            f"({within.setting.setting.label})."
-        )
-    if halving.setting is None:
-        yield "No measured setting halves the leakage."
-    else:
-        yield f"Halving the leakage costs {format_interval(halving.value, 1)} {unit} ({halving.setting.setting.label})."
+    return plain_words("about_curve", curve, budget)

@@ -93,8 +93,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
 
     groups = methods.groups()
     made = [entry for goal, own in groups["defenses"].items() if goal for entry in own]
-    known = [(entry, words) for entry in made if (words := methods.in_short(entry.name))]
-    front = _front(questions) | {"defenses": known}
+    front = _front(questions) | {"defenses": [entry for entry in made if entry["curves"]]}
     page("index.html", "index.html", notes=collection.notes, **front)
     for kind, names in methods.names.items():
         for name in names:

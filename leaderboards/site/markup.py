@@ -21,6 +21,7 @@ from leakboard.leaderboards.tables import (
     format_percent,
     format_percent_interval,
     nearest_printed,
+    reason_without_cost,
 )
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -37,6 +38,7 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         "anchor": anchor,
         "address_of": address_of,
         "nearest_printed": nearest_printed,
+        "reason_without_cost": reason_without_cost,
     }
     made.filters |= {
         "prose": prose,

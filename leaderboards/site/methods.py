@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from markupsafe import Markup
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.bench.methods import Method, registry
 from leakboard.bench.submissions import Collection
-from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.site.answers import Question, plot_of, words_of
 from leakboard.leaderboards.site.markup import page_of, slug
 from leakboard.leaderboards.tables import (
@@ -21,33 +19,14 @@ from leakboard.leaderboards.tables import (
     Curve,
     Result,
     ResultsTable,
-    count,
     curves,
     display_name,
-    format_number,
-    format_percent,
     goals_of,
-    reason_without_cost,
 )
 
 ROOT = "../"
 """From a page of a method to the front."""
 DEFENSE, ATTACK = "defense", "attack"
-
-
-@dataclass(frozen=True)
-class MethodEntry:
-    """A method in the list of all of them."""
-
-    kind: str
-    name: str
-    title: str
-    about: str
-    results: int
-
-    @property
-    def page(self) -> str:
-        return page_of(self.kind, self.name)
 
 
 class MethodPages:
@@ -87,10 +66,10 @@ class MethodPages:
         }
         return {name: text for name, text in found.items() if text}
 
-    def groups(self) -> dict[str, dict[str, list[MethodEntry]]]:
+    def groups(self) -> dict[str, dict[str, list[dict[str, Any]]]]:
         """All methods by kind, and by the goal they are made for."""
         order = [*PLAIN_WORDS.values()]
-        found: dict[str, dict[str, list[MethodEntry]]] = {}
+        found: dict[str, dict[str, list[dict[str, Any]]]] = {}
         for kind, names in self.names.items():
             own = grouped(names, lambda name: self._goals(kind, name))  # noqa: B023
             found[f"{kind}s"] = {
@@ -105,11 +84,16 @@ class MethodPages:
         own = goals_of(name) if kind == DEFENSE else cls.threat.goals if cls else ()
         return ", ".join(word for goal, word in PLAIN_WORDS.items() if goal in own)
 
-    def _entry(self, kind: str, name: str) -> MethodEntry:
+    def _entry(self, kind: str, name: str) -> dict[str, Any]:
+        """A method in the list of all of them."""
         cls = registry.find(name, self._known[kind])
-        about = paragraphs(cls)[0] if cls else "Not part of this installation."
-        results = len(self._results[kind].get(name, []))
-        return MethodEntry(kind, name, _title(kind, name), about, results)
+        return {
+            "page": page_of(kind, name),
+            "title": _title(kind, name),
+            "about": paragraphs(cls)[0] if cls else "Not part of this installation.",
+            "results": len(self._results[kind].get(name, [])),
+            "curves": self._main_curves(name) if kind == DEFENSE else [],
+        }
 
     def page(self, kind: str, name: str) -> dict[str, Any]:
         """The variables of the template of one method."""
@@ -130,20 +114,19 @@ class MethodPages:
             "has_code": cls is not None and code_of(cls) != "",
         }
         if kind == ATTACK:
-            return found | {"hides": [], "verdicts": _where(rows), "plot": "", "submissions": []}
+            return found | {"hides": [], "verdicts": [], "plot": "", "submissions": []}
         known_first = sorted(self._curves.get(name, []), key=lambda curve: not curve.priced)
         return found | {
             "hides": [PLAIN_WORDS[goal] for goal in sorted(goals_of(name), key=list(Goal).index)],
-            "verdicts": [" ".join(words_of(curve)) for curve in known_first],
+            "verdicts": [words_of(curve) for curve in known_first],
             "plot": self._plot(name),
             "submissions": [*self._submissions.get(name, {}).values()],
         }
 
-    def in_short(self, name: str) -> list[str]:
-        """Leakage of a defense within the budget, for each goal that it is made for, on the task with most settings."""
+    def _main_curves(self, name: str) -> list[Curve]:
+        """Curve of a defense on the task with most settings, for each goal that it is made for."""
         found = grouped(self._curves.get(name, []), lambda curve: curve.goal).values()
-        most = (max(own, key=lambda c: (len(c.priced), len(c.certified))) for own in found)
-        return [f"{PLAIN_WORDS[one.goal]} {_in_short(one)}" for one in most]
+        return [max(own, key=lambda c: (len(c.priced), len(c.certified))) for own in found]
 
     def _plot(self, name: str) -> Markup | str:
         """Plot of the question with most settings of the defense that have a leakage and a cost."""
@@ -162,33 +145,11 @@ def _title(kind: str, name: str) -> str:
     return display_name(name) if kind == DEFENSE else name
 
 
-def _where(rows: Sequence[Result]) -> list[str]:
-    """A sentence about the settings on which an attack is the strongest, if there are any."""
-    tasks = dict.fromkeys(one.setting.task for one in rows)
-    settings, of = count(len(rows), "setting"), count(len(tasks), "task")
-    words = f"It is the strongest attack on {settings} of {of}: {', '.join(map(task_name, tasks))}."
-    return [words] if rows else []
-
-
 def code_of(cls: type[Method]) -> str:
     """The source file of a method of this package; '' for methods of others, whose code is not ours to publish."""
     if not cls.__module__.startswith("leakboard."):
         return ""
     return Path(inspect.getfile(cls)).read_text("utf-8")
-
-
-def _in_short(curve: Curve) -> str:
-    within = curve.leakage_within()
-    if within.setting is not None:
-        return format_percent(within.value.value)
-    if curve.priced:
-        cheapest = min(curve.priced, key=lambda one: one.cost.value)
-        cost = f"{format_number(cheapest.cost.value, 1)} {cheapest.setting.unit}"
-        return f"{format_percent(cheapest.leakage.value)} for {cost}"
-    if not curve.certified:
-        return "not certified"
-    least = min(one.leakage.value for one in curve.certified)
-    return f"{format_percent(least)} at best; cost unknown, since {reason_without_cost(curve)}"
 
 
 def _mildest(one: Result) -> tuple[bool, float]:

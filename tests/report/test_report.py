@@ -127,7 +127,8 @@ def test_advice_speaks_of_one_thing_in_the_singular(goal, halving, certified, to
         if c.goal is Goal.INVERSION and c.defense == "sap"
     ]
     half = curve.cost_of_halving() if halving else NEVER
-    assert told in Advice(nothing, half, certified).next_step
+    sentences = reporting.report_templates().get_template("sentences.html").module
+    assert told in sentences.next_step(Advice(nothing, half, certified))
 
 
 def test_a_setting_that_leaves_most_readable_is_not_recommended(written):

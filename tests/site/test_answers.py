@@ -239,7 +239,7 @@ def test_the_verdict_of_a_curve_names_both_summaries():
         for c in curves(results_table([*baselines(), *MILD, *STRONG]))
         if c.defense == "sap" and c.goal == Goal.INVERSION
     ]
-    words = " ".join(words_of(curve))
+    words = words_of(curve)
     assert re.search(
         r"On reviews \(MiniLM\) it leaks 8\d % .*of texts for at most 3 points \(η = 90\)",
         words,
