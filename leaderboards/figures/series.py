@@ -20,6 +20,7 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     count,
     curves,
+    display_name,
     format_parameter,
     format_parameters,
     goal_of,
@@ -147,24 +148,27 @@ def printed_rows(found: RecordSet, goal: Goal) -> list[Row]:
     return [row for row in rows if row["goal"] == goal]
 
 
-def printed_variants(
-    rows: Iterable[Row], along: str | None = None
-) -> Iterator[tuple[str, str | None, str, list[Row]]]:
-    """A paper's points, by defense, model and the parameters but one.
+def printed_series(
+    rows: Iterable[Row], to_point: Callable[[Row, str | None], Point], along: str | None = None
+) -> Iterator[Series]:
+    """A hollow line for each defense, model and variant of a paper; its styles start anew for each defense.
 
     Args:
-        along: the parameter that varies within a variant; by default the knob of each defense.
-
-    Yields:
-        The defense, the parameter that varies, the others in words, and the rows.
+        to_point: function from a printed row and the parameter along which the line runs to a point.
+        along: the parameter that varies within a line; by default the knob of each defense.
     """
     for defense, own in grouped(rows, lambda row: str(row["defense"])).items():
+        how, group = style_of(defense), display_name(defense)
         params = [row["params"] for row in own]
         knob = along or knob_of(defense, params)
         varying = varying_names(params, but=knob)
         by_rest = grouped(own, lambda row: (row["model"], other_params(row["params"], knob)))  # noqa: B023
-        for (_, rest), variant in by_rest.items():
-            yield defense, knob, format_parameters(rest, varying), variant
+        for n, ((_, rest), same) in enumerate(by_rest.items()):
+            words = format_parameters(rest, varying)
+            title = f"{group}{f' ({words})' if words else ''}, as printed"
+            points = [to_point(row, knob) for row in same]
+            line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
+            yield Series(title, points, how.colour, how.marker, line, hollow=True, group=group)
 
 
 def measured_words(results: Sequence[Result]) -> str:

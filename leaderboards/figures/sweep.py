@@ -15,7 +15,7 @@ from leakboard.leaderboards.figures.series import (
     Place,
     measured_words,
     printed_rows,
-    printed_variants,
+    printed_series,
 )
 from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
@@ -56,10 +56,6 @@ class Swept:
     name: str
     result: Result
 
-    def training(self, but: str) -> str:
-        """All training settings but one."""
-        return self.result.setting.first.cell.train.model_dump_json(exclude={*ALIKE, but})
-
 
 def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -> Plot:
     """Leakage and utility along a parameter; for parameters of attacks, only their success.
@@ -70,12 +66,14 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
         LeakboardError: no such parameter, or no result of this goal.
     """
     table = found.table.select(goal=goal)
-    homes = _homes(table)
-    if against not in homes:
+    of_settings = {*OF_CELL, *(name for one in table for name in _values(one))}
+    of_attacks = {name for leak in _leaks(table) for name in leak.attack.params}
+    known = sorted(of_settings | of_attacks)
+    if against not in known:
         raise LeakboardError(
-            f"against: no parameter '{against}' is in the records. {did_you_mean(against, homes)}"
+            f"against: no parameter '{against}' is in the records. {did_you_mean(against, known)}"
         )
-    of_attack = homes[against] == "attack"
+    of_attack = against not in of_settings
     if of_attack:
         swept = list(_by_attack(table, goal, against, attack))
     else:
@@ -94,17 +92,6 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
     if not of_attack:
         caption = f"{LEAKAGE_WORDS} {caption}"
     return Plot(title, panels, caption, columns=2)
-
-
-def _homes(table: ResultsTable) -> dict[str, str]:
-    """Kind of each parameter: cell, training, defense or attack."""
-    found: dict[str, str] = {}
-    for leak in _leaks(table):
-        found |= dict.fromkeys(leak.attack.params, "attack")
-    for one in table:
-        found |= dict.fromkeys(one.setting.first.cell.train.model_dump(), "training")
-        found |= dict.fromkeys(json.loads(one.setting.params), "defense")
-    return found | dict.fromkeys(OF_CELL, "cell")
 
 
 def _leaks(table: ResultsTable) -> Iterator[Leak]:
@@ -170,36 +157,39 @@ def _panel(
     title: str, own: Sequence[Swept], against: str, colours: dict[str, str], quantity: str
 ) -> Panel:
     place, axis = _axis([one.x for one in own], against)
-    series = []
-    for n, (name, same) in enumerate(grouped(own, lambda one: one.name).items()):
-        # A line joins only results of equal training but for the swept setting.
-        for line in grouped(same, lambda one: one.training(against)).values():
-            points = [
-                Point.of(place[one.x], y, detail=one.result.name)
-                for one in sorted(line, key=lambda one: place[one.x])
-                if not (y := _quantity(one.result, quantity)).is_missing
-            ]
-            dash = LINES[n % len(LINES)] if len(points) > 1 else ""
-            defense = line[0].result.defense
-            marker, group = style_of(defense).marker, display_name(defense)
-            series.append(Series(name, points, colours[name], marker, dash, group=group))
     first = own[0].result
-    high, lines = Axis(first.setting.metric), list[Reference]()
     if quantity == "leakage":
         high = Axis(f"leakage of {GOAL_WORDS[first.goal]}", -0.03, 1.06, percent=True)
         lines = [Reference("y", 1.0, "undefended")]
     elif quantity == "success":
         high = Axis(f"success ({first.metric})")
         lines = [Reference("y", first.baseline, "guessing")]
+    else:
+        high, lines = Axis(first.setting.metric), []
+
+    def number(one: Result) -> Interval:
+        if quantity == "leakage":
+            return one.leakage.clipped() if one.is_certified else MISSING
+        return one.success if quantity == "success" else one.setting.utility
+
+    def training(one: Swept) -> str:
+        """All training settings but the swept one."""
+        return one.result.setting.first.cell.train.model_dump_json(exclude={*ALIKE, against})
+
+    series = []
+    for n, (name, same) in enumerate(grouped(own, lambda one: one.name).items()):
+        # A line joins only results of equal training but for the swept setting.
+        for line in grouped(same, training).values():
+            points = [
+                Point.of(place[one.x], y, detail=one.result.name)
+                for one in sorted(line, key=lambda one: place[one.x])
+                if not (y := number(one.result)).is_missing
+            ]
+            dash = LINES[n % len(LINES)] if len(points) > 1 else ""
+            defense = line[0].result.defense
+            marker, group = style_of(defense).marker, display_name(defense)
+            series.append(Series(name, points, colours[name], marker, dash, group=group))
     return Panel(title, axis, high, series, lines, height=2.4)
-
-
-def _quantity(one: Result, name: str) -> Interval:
-    if name == "utility":
-        return one.setting.utility
-    if name == "success":
-        return one.success
-    return one.leakage.clipped() if one.is_certified else MISSING
 
 
 def _axis(xs: Sequence[Any], against: str) -> tuple[dict[Any, float], Axis]:
@@ -250,24 +240,13 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
             ("ep", "empirical privacy (printed)", (-0.03, 1.03)),
             ("utility", "utility (printed)", (None, None)),
         ):
-            series = [
-                Series(
-                    ", ".join(filter(None, [display_name(defense), words, "as printed"])),
-                    [
-                        Point.of(place[swept(row)], float(row[name]))
-                        for row in line
-                        if not isnan(row[name])
-                    ],
-                    PALETTE[n % len(PALETTE)],
-                    style_of(defense).marker,
-                    "dashed",
-                    hollow=True,
-                    group=display_name(defense),
-                )
-                for n, (defense, _, words, line) in enumerate(printed_variants(own, key))
-            ]
+            series = printed_series(
+                [row for row in own if not isnan(row[name])],
+                lambda row, _: Point.of(place[swept(row)], float(row[name])),  # noqa: B023
+                key,
+            )
             title = f"{task_name(task)} · {source}"
-            yield Panel(title, axis, Axis(label, *limits), series, height=2.4)
+            yield Panel(title, axis, Axis(label, *limits), [*series], height=2.4)
 
 
 def _source(row: Row) -> str:

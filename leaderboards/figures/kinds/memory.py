@@ -13,7 +13,6 @@ from leakboard.bench.contracts import (
     Goal,
     LeakboardError,
     Record,
-    TrainSettings,
     digest,
     grouped,
 )
@@ -30,7 +29,6 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     count,
     display_name,
-    format_parameter,
     format_parameters,
     mean_interval,
     mirrored_points,
@@ -113,12 +111,16 @@ def _panel(
         defense: varying_names([canonical_json(r.cell.defense.params) for r in own], but=CLAIMED)
         for defense, own in grouped(records, lambda record: record.cell.defense.name).items()
     }
-    trained = _trained(records)
+    # Settings of training that distinguish a record from others of the same defense.
+    trained = {
+        offer: varying_names(record.cell.train.model_dump_json() for record in own)
+        for offer, own in grouped(records, _offer).items()
+    }
     rows = sorted(grouped(records, _row_of).values(), key=lambda own: _place(own[0], names))
     has_certified = any(record.key in certified for record in records)
     labels = []
     for own in rows:
-        label = _row_label(own[0], names, trained[own[0].key])
+        label = _row_label(own[0], names, trained[_offer(own[0])])
         if has_certified and not any(record.key in certified for record in own):
             label += "\n(not certified)"
         labels.append(label)
@@ -195,27 +197,16 @@ def _place(record: Record, names: Mapping[str, list[str]]) -> tuple[Any, ...]:
     return list(names).index(defense), *map(rank, [*reversed(names[defense]), CLAIMED])
 
 
-def _trained(records: Sequence[Record]) -> dict[str, str]:
-    """Training settings of each record, by key, that distinguish it from others of the same defense."""
-    found = dict[str, str]()
-    for own in grouped(
-        records, lambda r: digest([r.cell.cut, r.cell.defense.model_dump(mode="json")])
-    ).values():
-        every = {record.key: record.cell.train.model_dump() for record in own}
-        differ = [k for k in TrainSettings.model_fields if len({t[k] for t in every.values()}) > 1]
-        found |= {
-            key: ", ".join(format_parameter(k, train[k]) for k in differ)
-            for key, train in every.items()
-        }
-    return found
+def _offer(record: Record) -> str:
+    return digest([record.cell.cut, record.cell.defense.model_dump(mode="json")])
 
 
-def _row_label(record: Record, names: Mapping[str, list[str]], trained: str) -> str:
+def _row_label(record: Record, names: Mapping[str, list[str]], trained: list[str]) -> str:
     defense = record.cell.defense
     words = format_parameters(canonical_json(defense.params), names[defense.name], unset=False)
     text = ", ".join(filter(None, [display_name(defense.name), words]))
     if trained:
-        text += f"\n{trained}"
+        text += f"\n{format_parameters(record.cell.train.model_dump_json(), trained)}"
     if record.claim is not None and "epsilon" in record.claim.parameters:
         text += f"\nclaims ε = {record.claim.parameters['epsilon']:.3g}"
     return text

@@ -15,10 +15,10 @@ from leakboard.leaderboards.figures.series import (
     lines,
     measured_words,
     printed_rows,
-    printed_variants,
+    printed_series,
     requested_goal,
 )
-from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
+from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     STRONGEST,
@@ -27,10 +27,8 @@ from leakboard.leaderboards.tables import (
     RecordSet,
     Result,
     ResultsTable,
-    display_name,
     format_parameter,
     results_under,
-    style_of,
 )
 
 
@@ -73,7 +71,7 @@ def next_to_paper(
         results = [one for curve in own for one in curve.results if _point(one)]
         drawn += results
         group = next(g for g in table.groups if results[0].setting in g.settings)
-        hollow = _hollow(theirs.get(place.task, []))
+        hollow = printed_series(theirs.get(place.task, []), _printed_point)
         panels.append(_panel(place, [*series, *hollow], results[0], group))
     if not panels:
         raise LeakboardError(
@@ -103,19 +101,6 @@ def _point(one: Result) -> Numbers | None:
         return None
     value, low, high = one.success.ends
     return Interval(1 - value, 1 - high, 1 - low).clipped(), one.setting.utility
-
-
-def _hollow(rows: list[Row]) -> Iterator[Series]:
-    """A line for each variant that the paper prints, along the knob; its styles start anew for each defense."""
-    variants = grouped(printed_variants(rows), lambda variant: variant[0])
-    for defense, own in variants.items():
-        how = style_of(defense)
-        for n, (_, knob, words, same) in enumerate(own):
-            title = f"{display_name(defense)}{f' ({words})' if words else ''}, as printed"
-            points = [_printed_point(row, knob) for row in same]
-            line = ("dashed", *LINES[1:])[n % 4] if len(points) > 1 else ""
-            group = display_name(defense)
-            yield Series(title, points, how.colour, how.marker, line, hollow=True, group=group)
 
 
 def _printed_point(row: Row, name: str | None) -> Point:
