@@ -252,25 +252,33 @@ class Backbone:
         """
         return self.family.bottom_of(self.model, vectors, types, cut)
 
-    def pooled(self, tokens: Tokens) -> Tensor:
-        """[n, d] mean of the last hidden states of each text, with the initial weights and without gradients.
+    def pooled(self, tokens: Tokens, blocks: int | None = None) -> Tensor:
+        """[n, d] mean of the hidden states of each text, with the initial weights and without gradients.
 
         Results are cached, since many cells use the same public texts, and must not be modified.
+
+        Args:
+            blocks: number of blocks that are computed; None for all of them and the final norm.
         """
-        return self._means.recall(tokens.digest, lambda _: self._pooled(tokens))
+        key = f"{tokens.digest} {blocks}"
+        return self._means.recall(key, lambda _: self._pooled(tokens, blocks))
 
     @cached_property
     def _means(self) -> Memory:
         return Memory(max(FEWEST, MEANS // (4 * BATCH * self.width)))
 
-    def _pooled(self, tokens: Tokens) -> Tensor:
+    def _pooled(self, tokens: Tokens, blocks: int | None) -> Tensor:
         # Outside of inference mode: the next cell may train a head on the same vectors.
         with torch.inference_mode(False), torch.no_grad():
             means = self.embeddings.new_zeros(len(tokens), self.width)
             for rows in by_length(tokens.lengths):
                 batch = tokens.take(rows)
                 words = batch.ids.with_values(self.embeddings[batch.ids.values.to(self.device)])
-                means[rows.to(means.device)] = self.family.pooled(self.model, words, batch.types, 0)
+                means[rows.to(means.device)] = (
+                    self.family.pooled(self.model, words, batch.types, 0)
+                    if blocks is None
+                    else self.bottom(words, batch.types, blocks).means()
+                )
         return means
 
     def check_cut(self, cut: int) -> None:

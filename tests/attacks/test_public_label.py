@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
 
-from leakboard.attacks.public_label import Classifier, PublicLabel
+from leakboard.attacks.public_label import Classifier, PublicLabel, states_of
 from leakboard.bench.backbones import Backbone
 from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
@@ -94,6 +94,17 @@ def test_hidden_states_and_all_rounds_count():
     assert odds(known, other) == pytest.approx(odds(other, known))
 
 
+@pytest.mark.parametrize(("model", "blocks"), [("tiny-bert", 1), ("tiny-deep-bert", 2)])
+def test_a_third_of_the_blocks_is_computed_and_at_least_one(model, blocks):
+    base = load_tiny(model)
+    tokens = base.encode(["good film", "the slow food was bad"], None, 16)
+    words = tokens.ids.embedded(base.embeddings)
+    whole = base.pooled(tokens).numpy()
+    expected = base.bottom(words, tokens.types, blocks).means().numpy()
+    assert states_of(base, tokens) == pytest.approx(expected, abs=1e-5)
+    assert np.abs(whole - expected).max() > 0.01
+
+
 def test_what_it_knows_and_that_it_needs_labels_of_public_text():
     assert Knows.MECHANISM in PublicLabel().needs
     assert Knows.MECHANISM not in PublicLabel(combine=False).needs
@@ -144,9 +155,9 @@ def test_cells_of_all_seeds_share_one_classifier_and_no_text_is_encoded_twice(
         fitted.append(public)
         return fit(public, base)
 
-    def counting_encode(base, tokens):
-        encoded.append(tokens.digest)
-        return encode(base, tokens)
+    def counting_encode(base, tokens, blocks):
+        encoded.append((tokens.digest, blocks))
+        return encode(base, tokens, blocks)
 
     monkeypatch.setattr(Classifier, "of", counting_fit)
     monkeypatch.setattr(Backbone, "_pooled", counting_encode)
