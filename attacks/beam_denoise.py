@@ -77,10 +77,7 @@ class BeamDenoise(Attack):
             return values.float().cpu() if by_vector else base.embeddings[values].cpu()
 
         def reader(rounds: int) -> Reader:
-            # Ids are the same in all rounds.
-            return lambda sent: Denoising.of(base, public, sent[: None if by_vector else 1]).read(
-                rng
-            )
+            return lambda sent: Denoising.of(base, public, sent).read(rng)
 
         return inversion.reader_guesses(seen, channel, vectors, reader)
 

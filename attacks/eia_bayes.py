@@ -37,7 +37,8 @@ class BayesInversion(Attack):
 
     It uses the mechanism and token frequencies of public text, but no context, which `eia-map` reads. Mechanisms
     that draw words state the likelihood; for mechanisms that take the nearest neighbour of a noisy vector it is
-    fitted. If it does not clearly beat the nearest neighbour on held-out public text, its guess is that of
+    fitted. Log-likelihoods of repeated messages add up, and as `eia-nn` does, it gives as many candidates for a token as
+    there were messages. If it does not clearly beat the nearest neighbour on held-out public text, its guess is that of
     `eia-nn`, as it is without a mechanism. It misses words that public text lacks, which are more if that is of
     another domain.
 
@@ -57,7 +58,7 @@ class BayesInversion(Attack):
         knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
 
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     auxiliary: PublicText = TASK_ITSELF
     """Public text in which tokens are counted: `own` for that of the task, or the name of another task."""
@@ -89,8 +90,7 @@ class BayesInversion(Attack):
         posterior, held_out, counts = public.learned.recall(" against ".join(specs), learn)
 
         def inferred(rounds: Sequence[Ragged]) -> Tensor:
-            words = [inversion.nearest(base, each).cpu() for each in rounds]
-            return posterior.read(torch.stack(words, 1))
+            return posterior.read(arrived.copied(rounds))
 
         @cache
         def reader(rounds: int) -> Reader:
@@ -103,9 +103,12 @@ class BayesInversion(Attack):
         claim = mechanism.claim()
         if claim is None or "eta" not in claim.parameters:
             return found
-        times = len(seen.rounds(arrived.channel, found[0].split))
-        most = posterior_bound(embeddings, counts, times * claim.parameters["eta"])
-        return [replace(guess, bound=most) for guess in found]
+
+        @cache
+        def most(times: int) -> float:
+            return posterior_bound(embeddings, counts, times * claim.parameters["eta"], times)
+
+        return [replace(guess, bound=most(guess.values.shape[1])) for guess in found]
 
 
 def parts(tokens: Tokens, rng: Generator) -> tuple[Ints, Ints, Ints]:

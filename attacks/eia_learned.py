@@ -89,7 +89,7 @@ class Learned(Attack):
         knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT, Knows.QUERIES},
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 4
+    version: ClassVar[int] = 5
 
     access: Literal["weights", "query"] = "weights"
     """Weights: the attacker knows the base model and the mechanism. Query: it only sees the messages for texts of its

@@ -101,8 +101,8 @@ class Denoiser(Inverter):
 class ContextualDenoiser(Attack):
     """Train a denoiser on privatised public text, then read every token in its context.
 
-    The denoiser copies or replaces each received token. Log-probabilities of several rounds are summed. If it is
-    not better than `eia-nn`, which may give a candidate per round, on held-out public text, the guess is that of
+    The denoiser copies or replaces each received token. Log-probabilities of several rounds are summed, and like `eia-nn`
+    it gives a candidate per round. If it is not better than `eia-nn` on held-out public text, the guess is that of
     `eia-nn`, as it is without noise. If the public text is of another domain than the customer's, the comparison
     is made on that domain and may be wrong for the customer's.
 
@@ -118,7 +118,7 @@ class ContextualDenoiser(Attack):
         knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
     costly: ClassVar[bool] = True
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
 
     auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: `own` for that of the task, or the name of another task."""

@@ -47,13 +47,13 @@ class Inverter(nn.Module, ABC):
 
     @torch.no_grad()
     def read(self, rounds: Sequence[Ragged]) -> Tensor:
-        """[T] the most likely tokens; log-probabilities of the rounds, whose noise is independent, add up."""
+        """[T, R] as many of the likeliest tokens as rounds; their log-probabilities add up, as their noise is independent."""
         self.eval()
-        words = torch.zeros(len(rounds[0].values), dtype=torch.long)
+        words = torch.zeros(len(rounds[0].values), len(rounds), dtype=torch.long)
         for rows in by_length(rounds[0].lengths, BATCH):
             total = sum(self(received.take(rows)).log_softmax(1) for received in rounds)
             assert isinstance(total, Tensor)
-            words[rounds[0].positions(rows)] = total.argmax(1).cpu()
+            words[rounds[0].positions(rows)] = total.topk(len(rounds), 1).indices.cpu()
         return words
 
 
@@ -98,9 +98,8 @@ class ReceivedWords:
         return simulate_vectors(self.mechanism, self.base, tokens, self.cut, rng)
 
     def copied(self, rounds: Sequence[Ragged]) -> Tensor:
-        """[T, R] nearest word in each round, as in `eia-nn`; ids are the same in all rounds, so R = 1."""
-        chosen = rounds[: None if self.channel == Channel.REPRESENTATIONS else 1]
-        return torch.stack([nearest(self.base, each).cpu() for each in chosen], 1)
+        """[T, R] nearest word in each round, as in `eia-nn`."""
+        return torch.stack([nearest(self.base, each).cpu() for each in rounds], 1)
 
     def guesses(self, reader: Callable[[int], Reader]) -> list[Guess]:
         """Guesses of a reader, see `reader_guesses`; ids are converted to rows of E."""
@@ -247,7 +246,9 @@ def reader_guesses(
     """
     guesses = []
     for split in seen.splits(channel):
-        blocks = [seen.collect(channel, split, r) for r in seen.rounds(channel, split)]
+        # Ids sent in the clear are the same in every round.
+        numbers = seen.rounds(channel, split)[: 1 if channel == Channel.TOKENS else None]
+        blocks = [seen.collect(channel, split, r) for r in numbers]
         rounds = []
         for block in blocks:
             assert block.lengths is not None

@@ -79,12 +79,13 @@ class Posterior:
         return replace(plain, weights=weights.detach(), known=known)
 
     def read(self, received: Tensor) -> Tensor:
-        """[T] most probable original token, given its replacements in R rounds [T, R]."""
+        """[T, R] most probable original tokens, given the replacements in R rounds [T, R]; the likeliest first."""
         different, inverse = received.to(self.rows.device).unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
         best = []
         for part in different.split(CHUNK):
             candidates = torch.cat([self.known.expand(len(part), -1), part], 1)
-            best.append(candidates.gather(1, self._scores(part).argmax(1, keepdim=True))[:, 0])
+            chosen = self._scores(part).topk(part.shape[1], 1).indices
+            best.append(candidates.gather(1, chosen))
         return torch.cat(best)[inverse].cpu()
 
     def _scores(self, received: Tensor) -> Tensor:
@@ -102,6 +103,9 @@ class Posterior:
             squared = (self.rows[received] - self.rows[column][:, None]).square().sum(2)
             same = received == column[:, None]
             received_scores += s * same - a * squared.sqrt() - b * squared - norms[received]
+        for r in range(1, received.shape[1]):  # a word that was received before is one candidate
+            again = (received[:, :r] == received[:, r, None]).any(1)
+            received_scores[again, r] = -inf
         return torch.cat([known_scores, received_scores], 1)
 
     def _distances(self, received: Tensor) -> Tensor:
@@ -157,7 +161,7 @@ class StatedPosterior:
         return cls(chances, (prior / prior.sum()).log(), counts.nonzero()[:, 0])
 
     def read(self, received: Tensor) -> Tensor:
-        """[T] most probable original token, given its replacements in R rounds [T, R]."""
+        """[T, R] most probable original tokens, given the replacements in R rounds [T, R]; the likeliest first."""
         different, inverse = received.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
         new = different[~torch.isin(different, self.known)].unique()
         words = torch.cat([self.known, new])
@@ -167,7 +171,7 @@ class StatedPosterior:
             scores = self.log_prior[words].repeat(len(part), 1)
             for column in part.T:
                 scores += torch.cat([given(column) for given in parts], 1)
-            best.append(words[scores.argmax(1)])
+            best.append(words[scores.topk(min(part.shape[1], len(words)), 1).indices])
         return torch.cat(best)[inverse]
 
     @cached_property
@@ -175,12 +179,12 @@ class StatedPosterior:
         return self.chances(self.known)
 
 
-def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:
-    """Upper bound on the success of a guess about single tokens x with prior p under dχ-privacy with parameter η.
+def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float, guesses: int = 1) -> float:
+    """Upper bound on the success of guesses about single tokens x with prior p under dχ-privacy with parameter η.
 
     dχ-privacy means P(y|x) ≤ exp(η d(x, x′)) P(y|x′), so P(y) ≥ P(y|x) s(x) with s(x) = Σ p(x′) exp(−η d(x, x′)).
     If the attacker answers x on outputs of total probability q(x), it is right with probability at most
-    p(x) min(1, q(x)/s(x)). Since the q(x) sum to 1, the bound spends them where p/s is largest.
+    p(x) min(1, q(x)/s(x)). Since the q(x) sum to the number of guesses, the bound spends them where p/s is largest.
 
     The bound holds for guesses that depend on y only, not on the context. For R independent observations of one token,
     the parameter is R η.
@@ -188,6 +192,7 @@ def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:
     Args:
         embeddings: [V, d].
         counts: [V] occurrences, of which p are the shares.
+        guesses: number of different answers about each token, any of which may be right.
     """
     share = (counts / counts.sum()).double().to(embeddings.device)
     top = share.argsort(descending=True, stable=True)[:MOST]
@@ -198,6 +203,6 @@ def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float) -> float:
     order = (p / s).argsort(descending=True, stable=True)
     p, s = p[order], s[order]
     before = s.cumsum(0) - s
-    spent = ((1 - before) / s).clamp(0, 1)
+    spent = ((guesses - before) / s).clamp(0, 1)
     rare = float(1 - p.sum())  # tokens outside of the bound count as read
     return min(1.0, float((p * spent).sum()) + rare)

@@ -62,6 +62,21 @@ def test_randomised_response_among_equally_distant_tokens_meets_the_bound(eta):
     assert bound_of(np.eye(n).tolist(), np.ones(n, int), eta) == pytest.approx(found)
 
 
+@pytest.mark.parametrize("guesses", [1, 2, 3])
+@pytest.mark.parametrize("eta", [0.2, 1.0, 4.0])
+def test_the_bound_of_several_guesses_is_met_where_that_of_one_is(eta, guesses):
+    n, odds = 5, np.exp(eta * np.sqrt(2))
+    likelihood = (np.ones((n, n)) + (odds - 1) * np.eye(n)) / (odds + n - 1)
+    found = float(np.sort(likelihood / n, axis=0)[-guesses:].sum())
+    rows = torch.eye(n)
+    most = posterior_bound(rows, torch.ones(n, dtype=torch.int64), eta, guesses)
+    assert found <= most + 1e-6
+    assert guesses > 1 or most == pytest.approx(found)
+    assert posterior_bound(rows, torch.ones(n, dtype=torch.int64), 0.0, guesses) == pytest.approx(
+        guesses / n
+    )
+
+
 def test_tokens_beyond_the_most_frequent_ones_can_only_raise_the_bound(monkeypatch):
     whole = bound_of(POINTS, COUNTS, 1.0)
     monkeypatch.setattr("leakboard.bench.attacking.posterior.MOST", 3)
@@ -82,7 +97,7 @@ def test_on_a_small_vocabulary_it_is_nearly_as_good_as_the_exact_posterior(eta):
     prior, likelihood = COUNTS / COUNTS.sum(), on_a_line(POINTS, eta)
     rows = torch.tensor(POINTS)[:, None]
     found = Posterior.fitted(rows, torch.tensor(COUNTS), *pairs_of(eta, 2000))
-    read = found.read(torch.arange(6)[:, None]).numpy()
+    read = found.read(torch.arange(6)[:, None])[:, 0].numpy()
     own = float((prior[read] * likelihood[read, np.arange(6)]).sum())
     best = best_success(likelihood, prior)
     copied = float((prior * likelihood.diagonal()).sum())
@@ -97,8 +112,21 @@ def test_the_prior_counts_once_and_the_likelihood_in_every_round():
     prior = (counts + 0.5).log()
     found = Posterior(rows, prior - prior.logsumexp(0), weights, torch.arange(2))
     # ln(99.5 / 1.5) is 4.2: two sightings of token 2 are not enough, three are.
-    assert found.read(torch.tensor([[2, 2]])).tolist() == [0]
-    assert found.read(torch.tensor([[2, 2, 2], [0, 0, 0], [1, 1, 1]])).tolist() == [2, 0, 1]
+    assert found.read(torch.tensor([[2, 2]]))[:, 0].tolist() == [0]
+    thrice = torch.tensor([[2, 2, 2], [0, 0, 0], [1, 1, 1]])
+    assert found.read(thrice)[:, 0].tolist() == [2, 0, 1]
+
+
+def test_several_rounds_give_as_many_different_candidates_the_likeliest_first():
+    rows = torch.tensor([[0.0], [1.0], [2.0], [9.0]])
+    prior, weights = torch.zeros(4), torch.tensor([1.0, 1.0, 0.0, 1.0, 0.0])
+    found = Posterior(rows, prior, weights, torch.arange(3))
+    assert found.read(torch.tensor([[2, 2], [3, 3]])).tolist() == [[2, 1], [3, 2]]
+    assert found.read(torch.tensor([[3, 0, 3]])).tolist() == [[3, 2, 1]]
+    sent = torch.tensor([[0.8, 0.15, 0.05], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]]).log()
+    counts = torch.tensor([5, 5, 5])
+    stated = StatedPosterior.of(lambda words: lambda got: sent[words][:, got].T, counts)
+    assert stated.read(torch.tensor([[0, 0], [1, 1]])).tolist() == [[0, 1], [1, 2]]
 
 
 @pytest.mark.parametrize("rounds", [1, 2])
@@ -113,7 +141,7 @@ def test_where_the_mechanism_states_its_chances_the_posterior_is_exact(rounds):
     received = torch.cartesian_prod(*[torch.arange(6)] * rounds).reshape(-1, rounds)
     found = StatedPosterior.of(given, counts).read(received)
     prior = (counts + 0.5).double().log()
-    for row, word in zip(received.tolist(), found.tolist(), strict=True):
+    for row, word in zip(received.tolist(), found[:, 0].tolist(), strict=True):
         scores = prior + sum(chances.log()[:, y] for y in row)
         if 2 not in row:
             scores[2] = -torch.inf  # neither known nor received

@@ -84,12 +84,27 @@ def test_of_a_mechanism_that_states_its_chances_it_reads_more_than_by_fitting_th
     assert stated > nearest + 0.05
 
 
-def test_rounds_of_one_text_add_up_to_one_guess_that_is_better_than_that_of_a_round():
-    scene = first_scene(SAP(eta=120.0), attacks=ATTACKS, limit=200)
-    seen, first = transcript_of(scene, 3), transcript_of(scene)
+def test_rounds_of_one_text_add_up_and_say_more_than_the_nearest_words_of_all_rounds():
+    scene = first_scene(SAP(eta=60.0), attacks=ATTACKS, limit=300)
+    seen, first = transcript_of(scene, 5), transcript_of(scene)
     scene.inputs.public["own"].learned._known.clear()
-    once, thrice = (read_by(BayesInversion(), scene, each) for each in (first, seen))
-    assert thrice > once + 0.02
+    once, ours = (read_by(BayesInversion(), scene, each) for each in (first, seen))
+    assert ours > once + 0.02
+    assert ours > read_by(NearestNeighbour(), scene, seen) + 0.02
+
+
+def test_sanitised_ids_that_are_sent_again_count_once():
+    scene = first_scene(CusTextPlus(epsilon=1.0), attacks=ATTACKS, limit=48)
+    rows = scene.inputs.recorded["train"]
+    tokens = scene.inputs.tokens["train"].take(torch.from_numpy(rows))
+    where = [(Channel.TOKENS, "train", r, "customer", "vendor", 0) for r in range(3)]
+    same = [Message(*w, rows, tokens.ids.values.numpy(), tokens.lengths.numpy()) for w in where]
+    knowledge = knowledge_for(scene.planned.pairings[0], scene)
+    once, thrice = (
+        BayesInversion().guess(Transcript(tuple(m)), knowledge, np.random.default_rng(0))[0].values
+        for m in (same[:1], same)
+    )
+    assert thrice.tolist() == once.tolist()
 
 
 def test_behind_the_nearest_neighbour_on_public_text_it_guesses_what_that_does(monkeypatch):
@@ -128,7 +143,7 @@ def test_several_rounds_loosen_the_bound():
     counts = inversion.token_counts(knowledge.auxiliary.tokens, len(scene.backbone.embeddings))
     assert bounds[0] < bounds[1]
     assert bounds[1] == pytest.approx(
-        posterior_bound(scene.backbone.embeddings, counts, 6.0), rel=0.05
+        posterior_bound(scene.backbone.embeddings, counts, 6.0, 3), rel=0.05
     )
 
 
