@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from numpy.random import Generator
 
 from leakboard.bench.attacking import UntrainedCache, inversion
 from leakboard.bench.backbones import Backbone, Ragged, Tokens, covered_tokens, offsets
-from leakboard.bench.contracts import Cell, Ints, Progress, Seeds, quietly
+from leakboard.bench.contracts import Cell, Ints, Memory, Progress, Seeds, digest, quietly
 from leakboard.bench.exchange import Session, Tuned, Wire
 from leakboard.bench.methods import Auxiliary, Defense
 from leakboard.bench.running.plan import Plan, PlannedCell
@@ -32,6 +33,8 @@ from leakboard.bench.tasks import (
 
 PublicTexts = Mapping[str, Auxiliary]
 """Public texts that an attack may ask for, by name: `OWN`, or the name of another task."""
+_ENCODED: WeakKeyDictionary[Any, Memory] = WeakKeyDictionary()
+"""Public texts by the tokeniser that encoded them, since trials of tuning and later runs of a process read the same."""
 MAX_PROMPTS = 50
 """Secrets that attacks ask for, drawn from those in the recorded texts."""
 
@@ -250,16 +253,19 @@ def encode_public(
     cell: Cell, task: Task, backbone: Backbone, others: Mapping[str, Task]
 ) -> PublicTexts:
     """Tokenised public texts of a cell's task and of `others`, by name; the same for all seeds."""
-    public, max_length = {}, cell.train.max_length
+    public, encoded = {}, _ENCODED.setdefault(backbone.tokenizer, Memory(capacity=4))
+    length = cell.train.max_length
+
+    def encode(split: Split) -> Tokens:
+        content = repr((backbone.hash, split.texts, split.pairs, length, task.opened))
+        return encoded.recall(digest(content), lambda _: _encode(split, task, backbone, length))
+
     if "auxiliary" in task.splits:
         own = task.splits["auxiliary"]
-        public[TASK_ITSELF] = Auxiliary(
-            _encode(own, task, backbone, max_length), own.truth, own.attributes
-        )
+        public[TASK_ITSELF] = Auxiliary(encode(own), own.truth, own.attributes)
     for name, other in others.items():
-        tokens = _encode(public_texts(other, task), task, backbone, max_length)
         # Another task's labels and attributes mean nothing here.
-        public[name] = Auxiliary(tokens, np.zeros(0, np.int64))
+        public[name] = Auxiliary(encode(public_texts(other, task)), np.zeros(0, np.int64))
     return public
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 
 import psutil
 import pytest
+from forked import start_command
 
 from leakboard.bench.records import Store
 from leakboard.bench.running import Engine, Reporter, make_plan
@@ -29,7 +28,6 @@ record: {examples: 24}
 defenses: [none, dc, {sap: {eta: [none, 75, 50, 25]}}]
 attacks: [prior, eia-nn, logit-gradient, spectral]
 """
-RUN = [sys.executable, "-c", "from leakboard.bench.cli import main; main()", "run"]
 
 
 @pytest.fixture
@@ -40,18 +38,13 @@ def suite(tmp_path):
 
 
 def start(suite, out):
-    return subprocess.Popen(
-        [*RUN, suite, "--out", out, "--device", "cpu", "--workers", "2", "--attempts", "1000"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        start_new_session=True,
-    )
+    words = ["--out", out, "--device", "cpu", "--workers", "2", "--attempts", "1000"]
+    return start_command("run", suite, *words)
 
 
 def kill_group(process):
     os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    process.join()
 
 
 def kill_a_worker(process, rng):
@@ -69,7 +62,7 @@ def records_in(out):
 
 def wait_for_more(process, out, before):
     """Until there is another record, or the run has ended."""
-    while process.poll() is None and records_in(out) <= before:
+    while process.is_alive() and records_in(out) <= before:
         time.sleep(0.01)
 
 
@@ -81,17 +74,17 @@ def test_runs_killed_at_random_moments_end_like_an_undisturbed_one(tmp_path, sui
     while kills < KILLS:
         process = start(suite, out)
         try:
-            while kills < KILLS and process.poll() is None:
+            while kills < KILLS and process.is_alive():
                 wait_for_more(process, out, records_in(out))
                 time.sleep(rng.uniform(0, 0.5))
-                if process.poll() is not None:
+                if not process.is_alive():
                     break
                 kills += 1
                 between += 0 < records_in(out) < len(expected)
                 if rng.random() < 0.25 or not kill_a_worker(process, rng):
                     kill_group(process)
         finally:
-            if process.poll() is None:
+            if process.is_alive():
                 kill_group(process)
         store = Store(out)
         found = store.read_all()
@@ -102,6 +95,7 @@ def test_runs_killed_at_random_moments_end_like_an_undisturbed_one(tmp_path, sui
                 path.unlink()
     assert between > KILLS // 2, "hardly a kill fell between two records"
     process = start(suite, out)
-    assert process.wait(300) == 0
+    process.join(300)
+    assert process.exitcode == 0
     assert {record.key: record.outcome() for record in Store(out).read_all()} == expected
     assert not list(out.glob("*.tmp"))
