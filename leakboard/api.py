@@ -98,6 +98,7 @@ def run(
     )
     folder = path_of("out", out) or LOCAL / loaded.name
     transcript_folder, console = path_of("transcripts", transcripts), progress_console(progress)
+    engine.prepare()
     with console.status("loading data and models") if console else nullcontext():
         plan = engine.part(make_plan(loaded, path_of("data", data), device_of(device)))
     if console:

@@ -9,7 +9,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from leakboard.bench.backbones.backbone import Backbone
 from leakboard.bench.backbones.ragged import Ragged
-from leakboard.bench.contracts import BottomCost
+from leakboard.bench.contracts import BottomCost, Memory, digest
+
+_MEASURED = Memory(capacity=64)
+"""Costs by model, cut, length and batch: counting takes longer than a step of training, and cells of a suite share them."""
 
 
 def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) -> BottomCost:
@@ -18,6 +21,11 @@ def bottom_cost(backbone: Backbone, cut: int, lengths: Tensor, batch_size: int) 
     Only parameters on which the representation depends are counted.
     """
     tokens = max(1, round(float(lengths.float().mean())))
+    key = digest([backbone.hash, cut, tokens, batch_size])
+    return _MEASURED.recall(key, lambda _: _measured(backbone, cut, tokens, batch_size))
+
+
+def _measured(backbone: Backbone, cut: int, tokens: int, batch_size: int) -> BottomCost:
     types = torch.zeros(tokens, dtype=torch.long, device=backbone.device)
     table = backbone.family.embeddings(backbone.model)
     parameters = list(backbone.model.parameters())

@@ -19,7 +19,13 @@ from leakboard.bench.running.cluster import run_on_ray
 from leakboard.bench.running.plan import Plan
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.running.runner import Runner
-from leakboard.bench.running.workers import Job, cell_keys, input_hashes, run_in_processes
+from leakboard.bench.running.workers import (
+    Job,
+    cell_keys,
+    input_hashes,
+    run_in_processes,
+    start_server,
+)
 
 VARIABLE = "LEAKBOARD_SECRET"
 MIN_LENGTH, MIN_DIFFERENT = 16, 8
@@ -63,6 +69,11 @@ class Engine:
             raise LeakboardError(
                 f"--shard: expected I/N with I from 1 to N, got {self.shard[0]}/{self.shard[1]}"
             )
+
+    def prepare(self) -> None:
+        """Begins to load what workers need; call it before the plan is made, which takes as long."""
+        if self.ray is None and self.workers > 1:
+            start_server()
 
     def part(self, plan: Plan) -> Plan:
         """The part of a plan that this engine runs."""

@@ -17,7 +17,7 @@ from functools import cached_property
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -30,6 +30,9 @@ from leakboard.bench.running.plan import Plan, PlannedCell, make_plan
 from leakboard.bench.running.reporting import PipeReporter, Reporter, forward_event
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites import Suite
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerContext
 
 SHUTDOWN_SECONDS = 10.0
 """Time that workers have to end by themselves after Ctrl-C."""
@@ -139,6 +142,21 @@ def check_memory(workers: int) -> None:
         )
 
 
+def start_server() -> None:
+    """Starts the process from which workers are forked; it imports libraries while this process goes on."""
+    from multiprocessing.forkserver import ensure_running  # not on Windows
+
+    _server_context()
+    ensure_running()
+
+
+def _server_context() -> ForkServerContext:
+    # Threads do not survive a fork; a server process without threads forks further processes quickly.
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload([__name__, "transformers", "peft"])
+    return context
+
+
 @dataclass
 class Worker:
     """A worker process and its state.
@@ -167,9 +185,7 @@ class WorkerPool:
         self.cells = {planned.cell.key: planned for planned in cells}
         self.finished: set[str] = set()
         self.deaths: Counter[str] = Counter()
-        # Threads do not survive a fork; a server process without threads forks further processes quickly.
-        self.context = mp.get_context("forkserver")
-        self.context.set_forkserver_preload([__name__, "transformers", "peft"])
+        self.context = _server_context()
         size = len(cells) / job.workers
         self.lanes = [self._start_worker(round(i * size)) for i in range(job.workers)]
 

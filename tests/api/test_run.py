@@ -8,6 +8,7 @@ import pytest
 from paths import ROOT
 
 import leakboard as lb
+from leakboard.bench import running
 from leakboard.bench.methods import registry
 from leakboard.defenses.none import NoDefense
 
@@ -118,6 +119,19 @@ def test_nothing_is_shown_where_there_is_no_terminal(tmp_path, capsys):
     lb.run({**TINY, "name": "mine", "defenses": "none", "attacks": "prior"}, tmp_path)
     out = capsys.readouterr()
     assert out.out == out.err == ""
+
+
+def test_workers_begin_to_load_before_the_plan_is_made(tmp_path, monkeypatch):
+    begun = []
+
+    def planned(*_):
+        assert begun == [2], "this process and its workers would load one after the other"
+        raise lb.LeakboardError("planned")
+
+    monkeypatch.setattr(lb.Engine, "prepare", lambda engine: begun.append(engine.workers))
+    monkeypatch.setattr(running, "make_plan", planned)
+    with pytest.raises(lb.LeakboardError, match="planned"):
+        lb.run("smoke", tmp_path, workers=2)
 
 
 def test_a_suite_object_runs_with_other_values(tmp_path):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from cells import load_tiny
 
+from leakboard.bench.backbones import costs
 from leakboard.bench.backbones.costs import bottom_cost
 
 
@@ -22,3 +23,10 @@ def test_cost_of_the_bottom_is_that_of_its_blocks(tmp_path):
     assert deep.tokens == n
     assert deep.megabytes == pytest.approx(4e-6 * (deep.parameters + 10 * n * d))
     assert not any(p.requires_grad for p in model.parameters()), "the public model must stay frozen"
+
+
+def test_cells_alike_count_once(monkeypatch):
+    base, lengths = load_tiny("tiny-bert"), torch.tensor([3, 4])
+    first = bottom_cost(base, 1, lengths, 3)
+    monkeypatch.setattr(costs, "FlopCounterMode", lambda **_: pytest.fail("counted again"))
+    assert bottom_cost(base, 1, torch.tensor([4, 4, 3]), 3) == first
