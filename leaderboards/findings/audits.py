@@ -9,7 +9,6 @@ from leakboard.bench.contracts import Claim, Leak, Record, attack_id, grouped
 from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.tables import (
-    Interval,
     ResultsTable,
     Setting,
     display_name,
@@ -83,7 +82,7 @@ def _finding(
         task=setting.task,
         model=setting.model,
         metric="lower bound of ε",
-        value=Interval(*found.ends),
+        value=found,
         seeds=len(own),
         n=leak.units,
         attack=leak.attack.name,

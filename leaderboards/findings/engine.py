@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isnan
 
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.findings.finding import Finding, listing, task_name
@@ -83,7 +82,29 @@ class Contrast:
         return holm([compare(a, b, self.metric) for a, b in compared])
 
     def evaluate(self, table: ResultsTable) -> Iterator[Finding]:
-        yield from _spoken(self, self.differences(table))
+        """For each task and model, a finding for each clear direction; and one for all tasks without a difference.
+
+        Differences below the margin are ignored.
+        """
+        known = (gap for gap in self.differences(table) if not gap.mean.is_missing)
+        tasks = grouped(known, lambda gap: (gap.a.setting.task, gap.a.setting.model))
+        alike = []
+        for of_task in tasks.values():
+            if all(-self.margin < g.mean.low and g.mean.high < self.margin for g in of_task):
+                alike += of_task
+                continue
+            for verdict, words in (("more", self.more), ("less", self.less)):
+                clear = [
+                    gap
+                    for gap in of_task
+                    if gap.verdict == verdict and abs(gap.mean.value) >= self.margin
+                ]
+                if clear and words:
+                    first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
+                    yield _finding(self, words, [first, *clear], len(clear), len(of_task))
+        if alike and self.same:
+            widest = max(alike, key=lambda gap: abs(gap.mean.value))
+            yield _finding(self, self.same, [widest, *alike], len(alike), len(alike))
 
 
 @dataclass(frozen=True)
@@ -114,16 +135,10 @@ class Level:
         )
         groups = grouped(asked, lambda row: (row.defense, row.setting.task))
         rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
-        if rows:
-            yield self._finding(rows)
-
-    def _holds(self, row: Result) -> bool:
-        low, high = row.leakage.low, row.leakage.high
-        return low >= self.least if self.least is not None else high <= (self.most or 0.0)
-
-    def _finding(self, rows: Sequence[Result]) -> Finding:
-        sign = 1 if self.least is not None else -1
-        nearest = min(rows, key=lambda row: sign * row.leakage.value)
+        if not rows:
+            return
+        order = max if self.least is None else min
+        nearest = order(rows, key=lambda row: row.leakage.value)
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
             tasks=listing(task_name(row.setting.task) for row in rows),
@@ -134,42 +149,15 @@ class Level:
             attack=f"`{nearest.attack}`",
             settings=count(len({id(row.setting) for row in rows}), "setting"),
         )
-        return Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
+        yield Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
+
+    def _holds(self, row: Result) -> bool:
+        low, high = row.leakage.low, row.leakage.high
+        return low >= self.least if self.least is not None else high <= (self.most or 0.0)
 
 
 def _aim(row: Result) -> tuple[int, Goal, str]:
     return id(row.setting), row.goal, row.attribute
-
-
-def _spoken(rule: Contrast, differences: Sequence[Difference]) -> Iterator[Finding]:
-    """For each task and model, a sentence for each clear direction; and one for all tasks without a difference.
-
-    Differences below the margin are ignored.
-    """
-    known = (gap for gap in differences if not gap.mean.is_missing)
-    tasks = grouped(known, lambda gap: (gap.a.setting.task, gap.a.setting.model))
-    alike = []
-    for of_task in tasks.values():
-        if rule.margin and all(_is_within(gap, rule.margin) for gap in of_task):
-            alike += of_task
-            continue
-        for verdict, words in (("more", rule.more), ("less", rule.less)):
-            clear = [
-                gap
-                for gap in of_task
-                if gap.verdict == verdict and abs(gap.mean.value) >= rule.margin
-            ]
-            if clear and words:
-                first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
-                yield _finding(rule, words, [first, *clear], len(clear), len(of_task))
-    if alike and rule.same:
-        widest = max(alike, key=lambda gap: abs(gap.mean.value))
-        yield _finding(rule, rule.same, [widest, *alike], len(alike), len(alike))
-
-
-def _is_within(difference: Difference, margin: float) -> bool:
-    low, high = difference.mean.low, difference.mean.high
-    return not isnan(low) and -margin < low and high < margin
 
 
 def _finding(

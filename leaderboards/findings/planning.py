@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, sqrt
 from statistics import median
-from typing import TypeVar
 
 from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.leaderboards.findings.power import ENOUGH, Comparison, comparisons
@@ -22,7 +21,6 @@ from leakboard.leaderboards.tables import (
     reads_either,
 )
 
-T = TypeVar("T")
 TRIALS = "-trials"
 """Ending of a folder with the trials of a suite."""
 ANSWERED = ("replicated", "contradicted")
@@ -34,18 +32,15 @@ def power_table(words: str, table: ResultsTable, verdicts: Sequence[ClaimVerdict
     Raises:
         LeakboardError: another word.
     """
-
-    def of_claims(table: ResultsTable) -> str:
-        return _claims(table, verdicts)
-
-    return _of_kind("power", words, {"claims": of_claims, "board": _by_task})(table)
+    kinds = {"claims": lambda: _claims(table, verdicts), "board": lambda: _by_task(table)}
+    return _of_kind("power", words, kinds)
 
 
-def _of_kind(block: str, word: str, kinds: Mapping[str, Callable[[T], str]]) -> Callable[[T], str]:
+def _of_kind(block: str, word: str, kinds: Mapping[str, Callable[[], str]]) -> str:
     if word not in kinds:
         expected = " or ".join(f"'{kind}'" for kind in kinds)
         raise LeakboardError(f"{block}: unknown '{word}'; expected {expected}")
-    return kinds[word]
+    return kinds[word]()
 
 
 def _claims(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
@@ -135,7 +130,8 @@ def records_table(words: str, records: RecordSet) -> str:
     Raises:
         LeakboardError: another word.
     """
-    return _of_kind("records", words, {"tuning": _tuning, "hours": _hours})(records)
+    kinds = {"tuning": lambda: _tuning(records), "hours": lambda: _hours(records)}
+    return _of_kind("records", words, kinds)
 
 
 def _tuning(records: RecordSet) -> str:

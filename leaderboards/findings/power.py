@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     Setting,
     differences_of,
+    gain_over,
     mean_interval,
     printed_claims,
     results_table,
@@ -78,19 +80,12 @@ class Comparison:
 
     def power(self, seeds: int) -> float:
         """Probability that so many seeds decide: show what matters, or that a difference of 0 is below it."""
-        if self.is_equality:
-            return power_of_equality(self.spread, self.matters, seeds)
-        return power(self.spread, self.matters, seeds, self.tests)
+        return power(self.spread, self.matters, seeds, self.tests, self.is_equality)
 
-    def seeds_needed(self, wanted: float = WANTED) -> int | None:
-        """Least number of seeds with that power; None above 1,000."""
-        low, high = 2, MOST_SEEDS
-        if self.power(high) < wanted:
-            return None
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.power(middle) >= wanted else (middle + 1, high)
-        return low
+    def seeds_needed(self) -> int | None:
+        """Least number of seeds with a power of 0.8; None above 1,000."""
+        needed = bisect_left(range(MOST_SEEDS + 1), WANTED, lo=2, key=self.power)
+        return needed if needed <= MOST_SEEDS else None
 
     @property
     def task(self) -> str:
@@ -111,11 +106,14 @@ def excluded(spread: float, seeds: int) -> float:
     return t_quantile(seeds - 1) * spread / sqrt(seeds) if seeds > 1 else nan
 
 
-def power(spread: float, effect: float, seeds: int, tests: int = 1) -> float:
+def power(
+    spread: float, effect: float, seeds: int, tests: int = 1, is_equality: bool = False
+) -> float:
     """Power of a two-sided paired t-test at 5 %, as of the noncentral t-distribution.
 
     Args:
         tests: number of tests over which the 5 % are shared (Bonferroni, a lower bound for Holm's correction).
+        is_equality: the probability that the 95 % interval lies within ±`effect` if the true difference is 0.
     """
     if seeds < 2:
         return nan
@@ -123,21 +121,12 @@ def power(spread: float, effect: float, seeds: int, tests: int = 1) -> float:
         return 1.0
     from scipy.special import ndtr  # slow to import
 
-    limit = t_quantile(seeds - 1, LEVEL / tests / 2) * _relative_errors(seeds)
+    level = LEVEL if is_equality else LEVEL / tests
+    limit = t_quantile(seeds - 1, level / 2) * _relative_errors(seeds)
     shift = effect / spread * sqrt(seeds)
+    if is_equality:
+        return float((2 * ndtr(np.maximum(shift - limit, 0)) - 1).mean())
     return float((ndtr(shift - limit) + ndtr(-shift - limit)).mean())
-
-
-def power_of_equality(spread: float, margin: float, seeds: int) -> float:
-    """Probability that the 95 % interval lies within the margin if the true difference is 0."""
-    if seeds < 2:
-        return nan
-    if spread < 1e-9:
-        return 1.0
-    from scipy.special import ndtr  # slow to import
-
-    room = margin / spread * sqrt(seeds) - t_quantile(seeds - 1) * _relative_errors(seeds)
-    return float(np.where(room > 0, 2 * ndtr(room) - 1, 0.0).mean())
 
 
 @cache
@@ -281,11 +270,10 @@ def _deviation(values: Collection[float]) -> float:
 
 def _example_share(a: Setting, b: Setting) -> float:
     """Share of the variance between seeds that is due to the sample of evaluated examples."""
-    common = sorted(a.utility_by_seed.keys() & b.utility_by_seed.keys())
-    gaps = [100 * (a.utility_by_seed[s] - b.utility_by_seed[s]) for s in common]
-    if len(common) < 2 or (between := float(np.var(gaps, ddof=1))) < 1e-9:
+    _, gaps = gain_over(a, b)
+    if len(gaps) < 2 or (between := float(np.var([*gaps.values()], ddof=1))) < 1e-9:
         return nan
-    ends = [gain(a.records[s], b.records[s])[1:] for s in common]
+    ends = [gain(a.records[s], b.records[s])[1:] for s in gaps]
     return min(fmean((100 * (high - low) / 3.92) ** 2 for low, high in ends) / between, 1.0)
 
 

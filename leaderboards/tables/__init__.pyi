@@ -73,3 +73,4 @@ from .results import undefended_row as undefended_row
 from .settings import NOT_REPRODUCED as NOT_REPRODUCED
 from .settings import Group as Group
 from .settings import Setting as Setting
+from .settings import gain_over as gain_over

@@ -14,7 +14,6 @@ from leakboard.leaderboards.findings.power import (
     excluded,
     power,
     power_notes,
-    power_of_equality,
 )
 from leakboard.leaderboards.tables.claims import PrintedClaim, printed_claims
 from leakboard.leaderboards.tables.results import results_table
@@ -45,7 +44,7 @@ def test_power_of_equality_is_the_share_of_simulated_intervals_inside_the_margin
     draws = np.random.default_rng(0).normal(0, 0.8, (20_000, 8))
     low, high = stats.t.interval(0.95, 7, draws.mean(1), stats.sem(draws, axis=1))
     inside = ((low >= -1) & (high <= 1)).mean()
-    assert power_of_equality(0.8, 1.0, 8) == pytest.approx(inside, abs=0.01)
+    assert power(0.8, 1.0, 8, is_equality=True) == pytest.approx(inside, abs=0.01)
 
 
 def test_what_seeds_exclude_is_half_an_interval():
@@ -109,7 +108,7 @@ def test_a_claim_shares_its_level_over_its_pairs_and_equality_has_its_own_power(
     assert first.power(3) == pytest.approx(power(first.spread, 1.0, 3, tests=2))
     equal = PrintedClaim.model_validate(CLAIM | {"expect": "equal", "margin": 2})
     first, _ = [one for one in comparisons(results_table(two), [equal]) if one.kind == "claim"]
-    assert first.power(5) == pytest.approx(power_of_equality(first.spread, 2, 5))
+    assert first.power(5) == pytest.approx(power(first.spread, 2, 5, is_equality=True))
 
 
 def test_only_settings_of_the_plan_count():
@@ -146,7 +145,7 @@ def test_examples_are_named_where_they_make_much_of_the_variance(monkeypatch):
 
 
 def test_the_same_number_in_every_seed_decides_at_once():
-    assert power(0.0, 0.05, 3) == power_of_equality(0.0, 1.0, 3) == 1.0
+    assert power(0.0, 0.05, 3) == power(0.0, 1.0, 3, is_equality=True) == 1.0
 
 
 def test_every_printed_claim_but_those_of_perplexity_has_a_size_that_matters():
