@@ -41,11 +41,11 @@ LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} (
 ATTACKER = "reads {x} of the tokens on {task}, {other} {y} ({a}, {at}; {n} of {settings})."
 
 
-def _p3eft(**params: object) -> Rows:
+def _p3eft(**params: Any) -> Rows:
     return Rows("p3eft", params, undefended=False)
 
 
-def _jft(**params: object) -> Rows:
+def _jft(**params: Any) -> Rows:
     return Rows("jft", params)
 
 

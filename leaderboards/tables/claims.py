@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isnan, nan
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from leakboard.bench.contracts import Channel, Goal, LeakboardError, Part, grouped
 from leakboard.bench.scoring import NEEDED
@@ -17,58 +17,19 @@ from leakboard.leaderboards.tables.compare import (
     MATTERS,
     Difference,
     Metric,
-    all_parameters,
+    Rows,
     differences,
     place_by,
 )
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
 from leakboard.leaderboards.tables.leakage import Reader
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.results import ResultsTable
 
 TABLE = Path(__file__).with_name("claims.yaml")
 
 UNITS = {"utility": " points", "exposure": " bits"}
 """Unit of a difference in words; none for shares and perplexity."""
 Answer = Literal["replicated", "contradicted", "undecided", "not measured"]
-Scalar = bool | int | float | str | None
-"""The value of one parameter."""
-
-
-def _as_alternatives(value: object) -> object:
-    return value if isinstance(value, list | tuple) else (value,)
-
-
-OneOrMore = Annotated[tuple[Scalar, ...], BeforeValidator(_as_alternatives), Field(min_length=1)]
-"""Alternatives: a list, or a single value."""
-Cuts = Annotated[tuple[int, ...], BeforeValidator(_as_alternatives), Field(min_length=1)]
-
-
-class Selector(Part):
-    """Settings of one defense."""
-
-    defense: str
-    params: dict[str, OneOrMore] = Field(default_factory=dict)
-    """Parameters with their allowed values; all others are free."""
-    cut: Cuts | None = None
-    """Allowed cuts; None allows any."""
-    undefended: bool | None = None
-    """Restricts to settings that protect nothing (true) or to the others (false)."""
-
-    def selects(self, row: Result) -> bool:
-        setting = row.setting
-        return self.matches(row.defense, all_parameters(row), setting.cut, setting.undefended)
-
-    def matches(self, defense: str, params: Mapping[str, Any], cut: int, undefended: bool) -> bool:
-        """True for a selected setting. A parameter that it lacks matches no value."""
-        return (
-            defense == self.defense
-            and self.undefended in (None, undefended)
-            and (self.cut is None or cut in self.cut)
-            and all(
-                name in params and any(_is_same(params[name], value) for value in values)
-                for name, values in self.params.items()
-            )
-        )
 
 
 class PrintedClaim(Part):
@@ -87,8 +48,8 @@ class PrintedClaim(Part):
     """Utility in points, success and leakage as shares, exposure in bits, perplexity per token."""
     task: tuple[str, ...] = Field(min_length=1)
     """The claim is about each of these tasks."""
-    a: Selector
-    b: Selector
+    a: Rows
+    b: Rows
     pair_by: tuple[str, ...] = ()
     """Parameters, or `cut`, in which the settings of a pair agree."""
     expect: Literal["less", "more", "equal"]
@@ -171,11 +132,6 @@ def _name(entry: object, number: int) -> str:
     """The id of an entry, or its position in the file."""
     given = entry.get("id") if isinstance(entry, dict) else None
     return str(given or f"claim {number}")
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Equality of parameters; in Python, True equals 1 as well."""
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 @dataclass(frozen=True)
@@ -349,7 +305,7 @@ def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]
     rows = [row for row in every if row.setting.task in claim.task]
     place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
-    return differences(rows, claim.goal, metric, claim.a.selects, claim.b.selects, place)
+    return differences(rows, claim.goal, metric, claim.a, claim.b, place)
 
 
 def _rank(claim: PrintedClaim, gap: Difference) -> tuple[float, float]:

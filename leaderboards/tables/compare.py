@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import isnan, nan, sqrt
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import ConfigDict, Field
 
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.bench.methods import registry
@@ -28,6 +30,9 @@ MATTERS = {"utility": 1.0, "cost": 1.0, "leakage": 0.05, "success": 0.05, "expos
 """Smallest difference that matters: one point of utility, 5 % of leakage, and one of at most 19.93 bits."""
 ANY_VALUE = "given"
 """Wildcard for the value of a parameter: any except for None."""
+Scalar = bool | int | float | str | None
+"""The value of one parameter."""
+OneOrMore = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1)]
 Pair = tuple[Result, Result]
 
 
@@ -173,29 +178,39 @@ class Rows:
     """
 
     defense: str | tuple[str, ...] | None = None
-    params: Mapping[str, object] = field(default_factory=dict)
+    params: Mapping[str, OneOrMore] = field(default_factory=dict)
     cut: int | tuple[int, ...] | None = None
     undefended: bool | None = None
     task: str | tuple[str, ...] | None = None
-    train: Mapping[str, object] = field(default_factory=dict)
+    train: Mapping[str, OneOrMore] = field(default_factory=dict)
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     def __call__(self, row: Result) -> bool:
         setting = row.setting
         train = setting.first.cell.train
         return (
-            (self.defense is None or _admits(self.defense, row.defense))
-            and (self.cut is None or _admits(self.cut, setting.cut))
-            and self.undefended in (None, setting.undefended)
+            self.matches(row.defense, all_parameters(row), setting.cut, setting.undefended)
             and (self.task is None or _admits(self.task, setting.task))
-            and all(_admits(wanted, parameter(row, n)) for n, wanted in self.params.items())
             and all(_admits(wanted, getattr(train, n)) for n, wanted in self.train.items())
+        )
+
+    def matches(self, defense: str, params: Mapping[str, Any], cut: int, undefended: bool) -> bool:
+        """True for a selected setting. A parameter that it lacks matches no value."""
+        return (
+            (self.defense is None or _admits(self.defense, defense))
+            and (self.cut is None or _admits(self.cut, cut))
+            and self.undefended in (None, undefended)
+            and all(n in params and _admits(wanted, params[n]) for n, wanted in self.params.items())
         )
 
 
 def _admits(wanted: object, value: object) -> bool:
     if isinstance(wanted, tuple):
         return any(_admits(alternative, value) for alternative in wanted)
-    return value is not None if wanted == ANY_VALUE else wanted == value
+    if wanted == ANY_VALUE:
+        return value is not None
+    # In Python, True equals 1 as well.
+    return wanted == value and isinstance(wanted, bool) == isinstance(value, bool)
 
 
 def _is_fixed(wanted: object) -> bool:
