@@ -1,11 +1,13 @@
-"""The first findings: least leakage within a budget, cost of halving the leakage, and tasks without a working attack."""
+"""Findings that are no comparison of two settings: what a budget buys, what halving costs, idle attacks, and audits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import isnan
+from statistics import fmean
 
-from leakboard.bench.contracts import Goal
+from leakboard.bench.contracts import Claim, Goal, Leak, Record, attack_id, grouped
+from leakboard.bench.scoring import UNTUNED, provable, proven
 from leakboard.leaderboards.findings.finding import Finding, listing, task_name
 from leakboard.leaderboards.tables import (
     BUDGET,
@@ -13,16 +15,21 @@ from leakboard.leaderboards.tables import (
     Interval,
     Result,
     ResultsTable,
+    Setting,
     Summary,
     choose,
     curves,
+    display_name,
     format_interval,
+    format_number,
     format_percent,
     format_points,
+    mean_interval,
 )
 
 MUCH = 0.5
 """A defense that hides more than this share within the budget gets a separate sentence."""
+Audits = Sequence[tuple[Record, Leak]]
 
 
 def headlines(table: ResultsTable) -> Iterator[Finding]:
@@ -59,14 +66,12 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
 
 def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
     """The cheapest setting that leaks at most half, of a defense made for the goal, by goal and task."""
-    least: dict[tuple[Goal, str], Summary] = {}
-    for curve in curves(table):
-        summary, where = curve.cost_of_halving(), (curve.goal, curve.task)
-        if summary.setting is None or not summary.setting.is_made_for_goal:
-            continue
-        if where not in least or summary.value.value < least[where].value.value:
-            least[where] = summary
-    return least
+    summaries = ((c.goal, c.task, c.cost_of_halving()) for c in curves(table) if c.is_made_for_goal)
+    places = grouped((one for one in summaries if one[2].setting), lambda one: one[:2])
+    return {
+        place: min((summary for *_, summary in own), key=lambda summary: summary.value.value)
+        for place, own in places.items()
+    }
 
 
 def halving(table: ResultsTable) -> Iterator[Finding]:
@@ -112,3 +117,61 @@ def _cost(of: Result, cost: Interval) -> str:
 
 def _ends(cost: Interval) -> str:
     return f"95 % CI {format_points(cost.low)} to {format_points(cost.high)}"
+
+
+def audits(table: ResultsTable) -> Iterator[Finding]:
+    """A finding for each claimed ε that an audit could refute.
+
+    A claim is left out if a perfect attacker, or the same attack on an unprotected model, does not exceed it. All
+    settings of a group are audited by the attack that proves most without protection, so that the choice does not
+    depend on the protected settings.
+    """
+    for group in table.groups:
+        open_ = [
+            _audits(setting)
+            for setting in group.settings
+            if setting.undefended and setting.defense != UNTUNED
+        ]
+        for setting in group.settings:
+            by_attack = {} if setting.undefended else _audits(setting)
+            claim = setting.first.claim
+            claimed = claim.epsilon_of_members if claim else None
+            if not by_attack or claim is None or claimed is None:
+                continue
+            attack = max(by_attack, key=lambda name: _most(open_, name, claim))
+            own, unprotected = by_attack[attack], _most(open_, attack, claim)
+            ceiling = fmean(provable(record, leak) or 0.0 for record, leak in own)
+            if min(ceiling, unprotected) <= claimed:
+                continue
+            found = mean_interval([leak.epsilon or 0.0 for _, leak in own])
+            unit = " of an author" if claim.unit == "author" else ""
+            verdict = "contradicts" if found.value > claimed else "does not contradict"
+            leak = own[0][1]
+            yield Finding(
+                rule="audits",
+                sentence=f"An audit {verdict} {display_name(setting.defense)}'s ε = {claimed:g}{unit} on "
+                f"{task_name(setting.task)}: it proves ε ≥ {format_number(found.value)}, and "
+                f"ε ≥ {format_number(unprotected)} without the noise ({leak.attack.name}).",
+                task=setting.task,
+                model=setting.model,
+                metric="lower bound of ε",
+                value=found,
+                seeds=len(own),
+                n=leak.units,
+                attack=leak.attack.name,
+                settings=(setting.label,),
+                keys=tuple(record.key for record, _ in own),
+            )
+
+
+def _audits(setting: Setting) -> dict[str, Audits]:
+    """Audits of a setting, by attack."""
+    every = [(record, leak) for record in setting.records.values() for leak in record.leaks]
+    audited = (audit for audit in every if audit[1].epsilon is not None)
+    return {**grouped(audited, lambda audit: attack_id(audit[1].attack))}
+
+
+def _most(settings: Sequence[Mapping[str, Audits]], attack: str, claim: Claim) -> float:
+    """Largest mean ε that an attack proves for an unprotected setting, at the δ of a claim; 0 without a setting."""
+    every = [[proven(leak, claim) or 0.0 for _, leak in own.get(attack, ())] for own in settings]
+    return max([0.0, *(fmean(bounds) for bounds in every if bounds)])

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
 from leakboard.leaderboards.findings.answers import least_cost_of_halving
 from leakboard.leaderboards.findings.finding import Finding, task_name
-from leakboard.leaderboards.findings.planning import power_table, records_table
+from leakboard.leaderboards.findings.power import board_power, claims_power
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
@@ -30,9 +30,11 @@ from leakboard.leaderboards.tables import (
     ClaimVerdict,
     RecordSet,
     ResultsTable,
+    Setting,
     artefacts,
     choose,
     claim_verdicts,
+    display_name,
     format_percent,
     format_points,
     paper_tables,
@@ -41,11 +43,11 @@ from leakboard.leaderboards.tables import (
 
 KINDS = ("findings", "claims", "papers", "power", "records")
 BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
-ABOUT = ("task", "model", "metric")
+ABOUT = ("rule", "task", "model", "metric")
 """Names of filters of a block of findings."""
 ALL, FRONT = "all", "front"
-MOST = 3
-"""Number of sentences of `findings: front`."""
+TRIALS = "-trials"
+"""Ending of a folder with the trials of a suite."""
 HELP = (
     "sentences are written between a line '<!-- findings: elsewhere -->' and a line '<!-- /findings -->', "
     "claims between '<!-- claims: SAP -->' and '<!-- /claims -->', papers' tables between "
@@ -96,9 +98,27 @@ class Writers(dict[str, Writer]):
             findings=lambda words: _findings(words, found, records.table.reproduced),
             claims=lambda words: claims_table(words, verdicts),
             papers=lambda words: papers(words, records),
-            power=lambda words: power_table(words, records.table, verdicts),
-            records=lambda words: records_table(words, records),
+            power=_one_of(
+                "power",
+                claims=lambda: claims_power(records.table, verdicts),
+                board=lambda: board_power(records.table),
+            ),
+            records=_one_of(
+                "records", tuning=lambda: tuning_table(records), hours=lambda: hours_table(records)
+            ),
         )
+
+
+def _one_of(block: str, **writers: Callable[[], str]) -> Writer:
+    """Writer of a block that has one of some words; it raises LeakboardError for another word."""
+
+    def written(word: str) -> str:
+        if word not in writers:
+            expected = " or ".join(f"'{known}'" for known in writers)
+            raise LeakboardError(f"{block}: unknown '{word}'; expected {expected}")
+        return writers[word]()
+
+    return written
 
 
 def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
@@ -107,20 +127,18 @@ def chosen(found: Sequence[Finding], words: Sequence[str]) -> list[Finding]:
     Raises:
         LeakboardError: an unknown rule or filter.
     """
-    rules = [word for word in words if "=" not in word]
     filters: dict[str, set[str]] = {}
-    for name, _, value in (word.partition("=") for word in words if "=" in word):
+    for word in words:
+        name, _, value = word.partition("=") if "=" in word else ("rule", "", word)
         if name not in ABOUT:
             raise LeakboardError(f"'{name}=': unknown. {did_you_mean(name, ABOUT)}")
+        if name == "rule" and value not in TITLES:
+            raise LeakboardError(f"rule: unknown '{value}'. {did_you_mean(value, TITLES)}")
         filters.setdefault(name, set()).add(value)
-    for rule in rules:
-        if rule not in TITLES:
-            raise LeakboardError(f"rule: unknown '{rule}'. {did_you_mean(rule, TITLES)}")
     return [
         finding
         for finding in found
-        if (not rules or finding.rule in rules)
-        and all(getattr(finding, name) in values for name, values in filters.items())
+        if all(getattr(finding, name) in values for name, values in filters.items())
     ]
 
 
@@ -163,7 +181,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {finding.rule: finding for finding in reversed(found)}
     shown = [first[rule] for rule in ("headlines", "elsewhere", "text") if rule in first]
-    return f"{markdown(head, rows)}\n\n{bullets(shown[:MOST])}"
+    return f"{markdown(head, rows)}\n\n{bullets(shown)}"
 
 
 def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
@@ -172,18 +190,13 @@ def claims_table(words: str, verdicts: Sequence[ClaimVerdict]) -> str:
     Raises:
         LeakboardError: no claim has such a paper, group or id.
     """
-    wanted = shlex.split(words)
-    known = {n for v in verdicts for n in (v.claim.paper, v.claim.group, v.claim.id) if n}
-    for word in wanted:
-        if word not in known and word != ALL:
-            raise LeakboardError(f"claims: unknown '{word}'. {did_you_mean(word, known)}")
-    if wanted == [ALL]:
+    if words == ALL:
         return _tally(verdicts)
-    rows = [
-        verdict.words()
-        for verdict in verdicts
-        if {verdict.claim.paper, verdict.claim.group, verdict.claim.id} & {*wanted}
-    ]
+    named = [({v.claim.paper, v.claim.group or "", v.claim.id}, v) for v in verdicts]
+    known, wanted = set[str]().union(*(names for names, _ in named)) - {""}, {*shlex.split(words)}
+    for word in sorted(wanted - known):
+        raise LeakboardError(f"claims: unknown '{word}'. {did_you_mean(word, known)}")
+    rows = [verdict.words() for names, verdict in named if names & wanted]
     return markdown(("claim", "where", "ours", "verdict", "excluded"), rows) + "\n"
 
 
@@ -216,3 +229,43 @@ def papers(words: str, found: RecordSet) -> str:
             + "\n"
         )
     return "\n".join(parts)
+
+
+def tuning_table(records: RecordSet) -> str:
+    """The settings of each folder with a tuned one, by their number of trials."""
+    settings: dict[int, Setting] = {}
+    rows, by_judgement = [], 0
+    for folder, keys in records.by_folder.items():
+        found = [
+            setting
+            for setting in records.table.settings
+            if setting.defense != "untuned" and not keys.isdisjoint(setting.keys)
+        ]
+        if folder.endswith(TRIALS) or not found:
+            continue
+        settings |= {id(setting): setting for setting in found}
+        if not any(setting.trials for setting in found):
+            by_judgement += 1
+            continue
+        for trials, own in sorted(grouped(found, lambda setting: setting.trials).items()):
+            names = ", ".join(dict.fromkeys(display_name(setting.defense) for setting in own))
+            rows.append((folder, str(trials), str(len(own)), names))
+    tuned = sum(setting.trials > 0 for setting in settings.values())
+    return (
+        f"{tuned} of {len(settings)} settings were tuned, in the folders below. In {by_judgement} more, none was.\n\n"
+        f"{markdown(('folder', 'trials', 'settings', 'defenses'), rows)}\n"
+    )
+
+
+def hours_table(records: RecordSet) -> str:
+    """Cells, seeds and hours of one process of each folder."""
+    by_key = {record.key: record for record in records}
+    rows, spent = [], 0.0
+    for folder, keys in records.by_folder.items():
+        own = [by_key[key] for key in sorted(keys) if key in by_key]
+        seconds = sum(record.cost.total_seconds for record in own if record.cost is not None)
+        seeds = len({record.cell.seed for record in own})
+        rows.append((folder, str(len(own)), str(seeds), f"{seconds / 3600:.1f}"))
+        spent += seconds
+    head = ("folder", "cells", "seeds", "hours of one process")
+    return f"{len(by_key):,} cells took {spent / 3600:.0f} hours of one process.\n\n{markdown(head, rows)}\n"

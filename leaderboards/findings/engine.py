@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.findings.finding import Finding, listing, task_name
@@ -30,11 +31,16 @@ from leakboard.leaderboards.tables import (
     place_but,
 )
 
-MORE_USEFUL = "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs})."
-LESS_USEFUL = MORE_USEFUL.replace("more", "less")
-LEAKS_MORE = "{a} leaks more {goal} than {b} on {task}: {x} against {y} at {at} ({n} of {pairs})."
-LEAKS_LESS = LEAKS_MORE.replace("more", "fewer")
-LEAKS_AS_MUCH = "{a} leaks as many {goal} as {b} on {task}: none of {pairs} differs by {margin}."
+USEFUL: dict[str, Any] = {
+    "more": "{a} is more useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs}).",
+    "less": "{a} is less useful than {b} on {task}: by {d} points at {at} ({ci}; {n} of {pairs}).",
+}
+LEAKS: dict[str, Any] = {
+    "more": "{a} leaks more {goal} than {b} on {task}: {x} against {y} at {at} ({n} of {pairs}).",
+    "less": "{a} leaks fewer {goal} than {b} on {task}: {x} against {y} at {at} ({n} of {pairs}).",
+    "same": "{a} leaks as many {goal} as {b} on {task}: none of {pairs} differs by {margin}.",
+}
+"""Sentences of a `Contrast` of utility and of leakage."""
 USUAL = ("minilm", "dialogue-gpt", "stories260k")
 """Models of the published suites; a sentence names others."""
 
@@ -77,9 +83,8 @@ class Contrast:
             return differences(rows, self.goal, self.metric, self.a, self.b, place)
         others = {_aim(row): row for row in table.under(self.versus)}
         own = (row for row in filter(self.a, rows) if self.goal in (None, row.goal))
-        same = [(row, others.get(_aim(row))) for row in own]
-        compared = [(a, b) for a, b in same if b and a.metric == b.metric]
-        return holm([compare(a, b, self.metric) for a, b in compared])
+        same = ((row, others.get(_aim(row))) for row in own)
+        return holm([compare(a, b, self.metric) for a, b in same if b and a.metric == b.metric])
 
     def evaluate(self, table: ResultsTable) -> Iterator[Finding]:
         """For each task and model, a finding for each clear direction; and one for all tasks without a difference.

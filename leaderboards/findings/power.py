@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from math import isnan, nan, sqrt
-from statistics import fmean, median
+from math import inf, isnan, nan, sqrt
+from statistics import fmean, median, stdev, variance
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakboard.bench.contracts import Cell, Record
+from leakboard.bench.contracts import Cell, Record, grouped
 from leakboard.bench.scoring import UNTUNED, gain
+from leakboard.leaderboards.rendering import markdown
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     LEVEL,
     MATTERS,
     UNITS,
+    ClaimVerdict,
     Interval,
     PrintedClaim,
     ResultsTable,
     Setting,
     differences_of,
+    format_number,
     gain_over,
     mean_interval,
     printed_claims,
+    reads_either,
     results_table,
     standard_error,
     t_quantile,
 )
 
+ANSWERED = ("replicated", "contradicted")
 ENOUGH, WANTED = 0.5, 0.8
 """Power below which a plan is said not to decide, and power for which seeds are counted."""
 MOST_SEEDS = 1000
@@ -76,7 +81,7 @@ class Comparison:
 
     def excluded(self, seeds: int) -> float:
         """Smallest difference that so many seeds exclude at 95 % if their mean is 0."""
-        return excluded(self.spread, seeds)
+        return t_quantile(seeds - 1) * self.spread / sqrt(seeds) if seeds > 1 else nan
 
     def power(self, seeds: int) -> float:
         """Probability that so many seeds decide: show what matters, or that a difference of 0 is below it."""
@@ -99,11 +104,6 @@ class Comparison:
     def hours(self, seeds: int, have: int) -> float:
         """Hours on two cores from `have` to `seeds` seeds, with one process on each core."""
         return max(seeds - have, 0) * self.seconds / CORES / 3600
-
-
-def excluded(spread: float, seeds: int) -> float:
-    """Half the 95 % interval of Student's t over so many paired differences."""
-    return t_quantile(seeds - 1) * spread / sqrt(seeds) if seeds > 1 else nan
 
 
 def power(
@@ -164,23 +164,22 @@ def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Com
         matters = claim.margin or claim.least
         if matters is None:
             continue
-        known = [difference for difference in differences_of(claim, table) if difference.seeds > 1]
-        for difference in known:
+        known = [gap for gap in differences_of(claim, table) if gap.seeds > 1]
+        for gap in known:
+            a, b = gap.a.setting, gap.b.setting
             yield Comparison(
                 kind="claim",
                 subject=claim.id,
-                name=f"{claim.id}: {difference.a.name} and {difference.b.name}, {difference.a.setting.task}",
+                name=f"{claim.id}: {a.name} and {b.name}, {a.task}",
                 unit=UNITS.get(claim.metric, ""),
-                gap=difference.mean,
-                spread=standard_error(difference.mean, difference.seeds) * sqrt(difference.seeds),
-                seeds=difference.seeds,
+                gap=gap.mean,
+                spread=standard_error(gap.mean, gap.seeds) * sqrt(gap.seeds),
+                seeds=gap.seeds,
                 matters=matters,
-                settings=(difference.a.setting, difference.b.setting),
+                settings=(a, b),
                 is_equality=claim.margin is not None,
                 tests=len(known),
-                example_share=_example_share(difference.a.setting, difference.b.setting)
-                if claim.metric == "utility"
-                else nan,
+                example_share=_example_share(a, b) if claim.metric == "utility" else nan,
             )
 
 
@@ -188,16 +187,15 @@ def _costs(table: ResultsTable) -> Iterator[Comparison]:
     for group in table.groups:
         for setting in group.settings:
             cost = group.cost(setting)
-            if group.reference is None or setting.undefended or setting.defense == UNTUNED:
-                continue
-            if len(cost.by_seed) > 1:
+            is_baseline = setting.undefended or setting.defense == UNTUNED
+            if group.reference and not is_baseline and len(cost.by_seed) > 1:
                 yield Comparison(
                     kind="cost",
                     subject="utility",
                     name=f"{setting.name}, {setting.task}",
                     unit=UNITS["utility"],
                     gap=cost.points,
-                    spread=_deviation(cost.by_seed.values()),
+                    spread=stdev(cost.by_seed.values()),
                     seeds=len(cost.by_seed),
                     matters=MATTERS["cost"],
                     settings=(setting, group.reference),
@@ -215,7 +213,7 @@ def _leakages(table: ResultsTable) -> Iterator[Comparison]:
                 name=f"{row.setting.name}, {GOAL_WORDS[row.goal]}, {row.setting.task}",
                 unit="",
                 gap=mean_interval(values),
-                spread=_deviation(values),
+                spread=stdev(values),
                 seeds=len(values),
                 matters=MATTERS["leakage"],
                 settings=(row.setting,),
@@ -264,14 +262,10 @@ KINDS = {
 }
 
 
-def _deviation(values: Collection[float]) -> float:
-    return float(np.std(list(values), ddof=1))
-
-
 def _example_share(a: Setting, b: Setting) -> float:
     """Share of the variance between seeds that is due to the sample of evaluated examples."""
     _, gaps = gain_over(a, b)
-    if len(gaps) < 2 or (between := float(np.var([*gaps.values()], ddof=1))) < 1e-9:
+    if len(gaps) < 2 or (between := variance(gaps.values())) < 1e-9:
         return nan
     ends = [gain(a.records[s], b.records[s])[1:] for s in gaps]
     return min(fmean((100 * (high - low) / 3.92) ** 2 for low, high in ends) / between, 1.0)
@@ -284,3 +278,87 @@ def _seconds(setting: Setting) -> float:
 
 def _without_seed(cell: Cell) -> str:
     return cell.model_copy(update={"seed": 0}).key
+
+
+def claims_power(table: ResultsTable, verdicts: Sequence[ClaimVerdict]) -> str:
+    """Table of what the open printed claims need, each with the cheapest of its pairs that have most seeds."""
+    by_claim = grouped(
+        comparisons(table, [one.claim for one in verdicts]), lambda pair: pair.subject
+    )
+    rows = []
+    for verdict in verdicts:
+        pairs = by_claim.get(verdict.claim.id, [])
+        if verdict.answer in ANSWERED:
+            continue
+        if not pairs:
+            rows.append([verdict.claim.id, verdict.answer, *["–"] * 8])
+            continue
+        best = min(pairs, key=lambda pair: (-pair.seeds, pair.seconds))
+        best = replace(best, spread=_pooled(pairs))
+        needed = best.seeds_needed()
+        more = max((needed or 0) - best.seeds, 0)
+        blocked = "" if needed is None or more else _obstacle(verdict)
+        rows.append(
+            [
+                verdict.claim.id,
+                verdict.answer,
+                str(len(pairs)),
+                f"{best.least}{' either way' * best.is_equality}",
+                format_number(best.spread),
+                str(best.seeds),
+                format_number(best.excluded(best.seeds)),
+                "> 1000" if needed is None else str(needed),
+                "–" if needed is None or blocked else str(more * len(best.settings)),
+                blocked or ("–" if needed is None else f"{best.hours(needed, best.seeds):.1f}"),
+            ]
+        )
+    answers: list[str] = [verdict.answer for verdict in verdicts]
+    counts = ", ".join(f"{answers.count(word)} {word}" for word in ANSWERED)
+    head = (
+        *("claim", "verdict", "pairs", "matters", "sd", "seeds", "excluded"),
+        *("needed", "cells", "hours"),
+    )
+    decided = sum(answer in ANSWERED for answer in answers)
+    return (
+        f"{decided} of {len(answers)} claims are decided ({counts}). These are open:\n\n"
+        f"{markdown(head, rows)}\n"
+    )
+
+
+def _obstacle(verdict: ClaimVerdict) -> str:
+    """What keeps a claim open that has the seeds it needs, or an empty string."""
+    if verdict.claim.margin is not None:
+        return "at the margin"
+    if verdict.claim.goal is not None and not any(map(reads_either, verdict.differences)):
+        return "no attack works"
+    return ""
+
+
+def _pooled(pairs: Sequence[Comparison]) -> float:
+    """Standard deviation over the seeds of all pairs."""
+    freedom = sum(pair.seeds - 1 for pair in pairs)
+    return sqrt(sum((pair.seeds - 1) * pair.spread**2 for pair in pairs) / freedom)
+
+
+def board_power(table: ResultsTable) -> str:
+    """Table of what costs and leakages need, by task."""
+    found = grouped(comparisons(table, []), lambda one: (one.kind, one.subject, one.task))
+    rows = []
+    for (kind, subject, task), own in sorted(found.items()):
+        needed = [comparison.seeds_needed() or inf for comparison in own]
+        strong = sum(comparison.power(comparison.seeds) >= ENOUGH for comparison in own)
+        half = median(needed)
+        rows.append(
+            (
+                f"{kind} ({subject})" if kind == "leakage" else kind,
+                task,
+                own[0].least,
+                str(len(own)),
+                format_number(median(comparison.spread for comparison in own)),
+                format_number(median(comparison.excluded(comparison.seeds) for comparison in own)),
+                f"{strong} of {len(own)}",
+                "> 1000" if half == inf else f"{half:.0f}",
+            )
+        )
+    head = ("measure", "task", "matters", "settings", "sd", "excluded", "power ≥ 0.5", "needed")
+    return markdown(head, rows) + "\n"

@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from leakboard.bench.contracts import Goal
-from leakboard.leaderboards.findings.answers import halving, headlines, idle
-from leakboard.leaderboards.findings.audits import audits
-from leakboard.leaderboards.findings.engine import (
-    LEAKS_AS_MUCH,
-    LEAKS_LESS,
-    LEAKS_MORE,
-    LESS_USEFUL,
-    MORE_USEFUL,
-    Contrast,
-    Level,
-)
+from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
+from leakboard.leaderboards.findings.engine import LEAKS, USEFUL, Contrast, Level
 from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows
 
@@ -59,9 +50,9 @@ RULES: tuple[Contrast | Level, ...] = (
     # Texts and labels at once
     Contrast("both", LEAKAGE, BOTH, SAP, LABELS,
         less="{a} leaks {x} of the labels on {task} to {attack}, and SAP {y} to {other} ({at}; {n} of {pairs}).",
-        more=LEAKS_MORE),
-    Contrast("both", LEAKAGE, BOTH, SAP, INPUTS, more=LEAKS_MORE, less=LEAKS_LESS, same=LEAKS_AS_MUCH, margin=FIVE),
-    Contrast("both", UTILITY, BOTH, SAP, more=MORE_USEFUL, less=LESS_USEFUL),
+        more=LEAKS["more"]),
+    Contrast("both", LEAKAGE, BOTH, SAP, INPUTS, margin=FIVE, **LEAKS),
+    Contrast("both", UTILITY, BOTH, SAP, **USEFUL),
     Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False, task=("sst2", "qnli", "mrpc")), LABELS,
         "P³EFT with one server does not hide labels on {tasks}: {attack} recovers all of them ({metric} {success}).",
         least=0.95),
@@ -113,13 +104,10 @@ RULES: tuple[Contrast | Level, ...] = (
         more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
         "not {y}."),
     # Variants
-    Contrast("variants", UTILITY, Rows("sap-cti"), Rows("sap"), more=MORE_USEFUL, less=LESS_USEFUL,
-        at=("eta", "share")),
-    Contrast("variants", LEAKAGE, Rows("sap-cti"), Rows("sap"), INPUTS, more=LEAKS_MORE, less=LEAKS_LESS,
-        same=LEAKS_AS_MUCH, margin=0.03, at=("eta", "share")),
-    Contrast("prompts", UTILITY, RAPT, SAP, more=MORE_USEFUL, less=LESS_USEFUL),
-    Contrast("prompts", LEAKAGE, RAPT, SAP, INPUTS, more=LEAKS_MORE, less=LEAKS_LESS, same=LEAKS_AS_MUCH,
-        margin=FIVE),
+    Contrast("variants", UTILITY, Rows("sap-cti"), Rows("sap"), at=("eta", "share"), **USEFUL),
+    Contrast("variants", LEAKAGE, Rows("sap-cti"), Rows("sap"), INPUTS, margin=0.03, at=("eta", "share"), **LEAKS),
+    Contrast("prompts", UTILITY, RAPT, SAP, **USEFUL),
+    Contrast("prompts", LEAKAGE, RAPT, SAP, INPUTS, margin=FIVE, **LEAKS),
     Contrast("prompts", UTILITY, Rows("rapt", {"eta": ANY_VALUE, "reconstruction": True}),
         Rows("rapt", {"eta": ANY_VALUE, "reconstruction": False}),
         more="RAPT gains {d} points by reconstruction on {task} ({at}; {ci}).",
@@ -141,18 +129,15 @@ RULES: tuple[Contrast | Level, ...] = (
         "({n} of {settings})."),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
-    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), more=MORE_USEFUL,
-        less=LESS_USEFUL),
-    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": ANY_VALUE}), more=MORE_USEFUL,
-        less=LESS_USEFUL),
+    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
+    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
     # JFT and redaction
     Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
         Rows(("jft", "redacted"), {"canaries": "masked"}), SECRETS,
         more="{a} does not hide secrets that its detector misses on {task}: {x} leak, of those it finds {y} "
         "({n} of {pairs})."),
     Contrast("jft", UTILITY, DIRECT, Rows("redacted"), at=("detector",),
-        more=MORE_USEFUL.replace("at {at}", "with the detector {at}"),
-        less=LESS_USEFUL.replace("at {at}", "with the detector {at}")),
+        **{word: sentence.replace("at {at}", "with the detector {at}") for word, sentence in USEFUL.items()}),
     Contrast("jft", UTILITY, _jft(phase1="light-noise"), _jft(phase1="direct"), differ=FIRST_PHASE,
         less="JFT is less useful with light noise than with redaction first on {task}: by {d} points "
         "({ci}; {n} of {pairs})."),

@@ -90,8 +90,8 @@ class Attacked(Audit):
         first, *others = self.summary
         sure = [one for one in others if not one.startswith(NEXT)]
         steps = [one.removeprefix(NEXT) for one in others if one.startswith(NEXT)]
+        steps = steps or ["`leakboard choose` compares defenses."]
         helping = _helping(self.leaks, max_cost) or " ".join(steps)
-        helping = helping or "`leakboard choose` compares defenses."
         return [f"{READ} {first}", f"{HELPS} {helping}", f"{SURE} {' '.join(sure) or first}"]
 
     def _repr_html_(self) -> str:

@@ -8,9 +8,8 @@ from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures import LEAKAGE_WORDS, Place, measured_words
 from leakboard.leaderboards.rendering import (
     Cell,
-    Column,
     Table,
-    in_unit,
+    columns,
     latex_document,
     latex_table,
     leakage_cell,
@@ -23,17 +22,6 @@ from leakboard.leaderboards.tables import (
     display_name,
     format_interval,
     format_number,
-)
-
-COLUMNS = (
-    Column("defense"),
-    Column("setting"),
-    Column("leakage", align="right"),
-    Column("points lost", align="right"),
-    Column("utility", align="right"),
-    Column("success", align="right"),
-    Column("guessing", align="right"),
-    Column("attack"),
 )
 
 
@@ -55,21 +43,16 @@ def paper_text(table: ResultsTable, form: str, goal: Goal | None = None) -> str:
 
 def paper_tables(table: ResultsTable, goal: Goal | None = None) -> Iterator[Table]:
     """A table for each goal, task, model and attribute, with a row for each setting, no protection first."""
-
-    def where(one: Result) -> tuple[Goal, Place]:
-        return one.goal, Place(one.setting.task, one.setting.model, one.attribute)
-
-    places = grouped(table if goal is None else table.select(goal=goal), where)
+    rows = table if goal is None else table.select(goal=goal)
+    places = grouped(rows, lambda one: (one.goal, Place.of(one)))
     order = [*GOAL_WORDS]
     for (of, place), own in sorted(places.items(), key=lambda each: order.index(each[0][0])):
         own.sort(key=lambda one: (not one.is_baseline, one.defense))
-        columns = in_unit(COLUMNS, own[0].setting.unit)
-        metric = own[0].setting.first.utility_metric
-        columns[4] = Column(metric or "utility", align="right")
+        utility, unit = own[0].setting.metric, own[0].setting.unit
+        numbers = (">leakage", f">{unit} lost", f">{utility}", ">success", ">guessing")
+        head = columns("defense", "setting", *numbers, "attack")
         title = f"Leakage of {GOAL_WORDS[of]} on {place.title}"
-        yield Table(
-            title, columns, [_row(one) for one in own], [LEAKAGE_WORDS, measured_words(own)]
-        )
+        yield Table(title, head, [_row(one) for one in own], [LEAKAGE_WORDS, measured_words(own)])
 
 
 def _row(one: Result) -> list[Cell | str]:

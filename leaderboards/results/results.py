@@ -1,17 +1,28 @@
-"""Results: a collection of records with tables, findings and figures."""
+"""Results: a collection of records with tables, findings and figures, and the data frame of its results."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self, get_args, overload
+from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack, get_args, overload
+
+import pandas as pd
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, notebook_html, teaches
 from leakboard.bench.records import DataVersion, export, replacing
-from leakboard.leaderboards.results.best import Best
-from leakboard.leaderboards.tables import STRONGEST, RecordSet, goal_of
+from leakboard.leaderboards.tables import (
+    GOAL_WORDS,
+    STRONGEST,
+    Interval,
+    RecordSet,
+    display_name,
+    format_interval,
+    format_percent_interval,
+    goal_of,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +33,68 @@ if TYPE_CHECKING:
 MOST_SHOWN, MOST_NOTES = 2000, 3
 """Largest number of records whose results a notebook shows, and of sentences below them."""
 PaperForm = Literal["latex", "markdown"]
+NEEDED = {"task", "model", "cut", "defense", "setting", "goal", "attribute", "attack"}
+NEEDED |= {
+    f"{name}{end}" for name in ("leakage", "cost", "success") for end in ("", "_low", "_high")
+}
+"""Columns of the printed table."""
+Width = float | Literal["column", "text"]
 PAPER_SUFFIXES: dict[str, PaperForm] = {".tex": "latex", ".md": "markdown"}
+
+
+class PlotOptions(TypedDict, total=False):
+    """Options of figures that `Results.plot` explains."""
+
+    goal: str | None
+    attack: str
+    against: str | None
+    width: Width
+    title: str
+    formats: str | Sequence[str]
+    style: str | None
+
+
+class Best(pd.DataFrame):
+    """One row for each setting and goal; it prints a selection of its columns.
+
+    `results/README.md` explains the columns.
+
+    Examples:
+        >>> import leakboard as lb
+        >>> best = lb.published("sap-sst2").best()
+        >>> sorted(best["defense"].unique())
+        ['none', 'sap', 'sap-cti']
+    """
+
+    @property
+    def _constructor(self) -> type[Best]:
+        return Best
+
+    def __repr__(self) -> str:
+        # A selection of columns prints as an ordinary frame.
+        if not set(self.columns) >= NEEDED:
+            return super().__repr__()
+        rows = [
+            {
+                "task": row["task"],
+                "model": row["model"],
+                "cut": row["cut"],
+                "defense": display_name(row["defense"]),
+                "setting": "" if row["setting"] == row["defense"] else row["setting"],
+                "goal": f"{GOAL_WORDS[goal_of(row['goal'])]} {row['attribute']}".strip(),
+                "leakage": format_percent_interval(Interval.of_row(row, "leakage")),
+                "points lost": format_interval(Interval.of_row(row, "cost"), 1),
+                "success": format_interval(Interval.of_row(row, "success")),
+                "attack": row["attack"],
+            }
+            for row in pd.DataFrame(self).to_dict("records")
+        ]
+        return pd.DataFrame(rows).to_string(index=False)
+
+    def _repr_html_(self) -> str:
+        if not set(self.columns) >= NEEDED:
+            return str(pd.DataFrame(self).to_html())
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -88,7 +160,7 @@ class Results(RecordSet):
             >>> "leakage" in r.best().columns
             True
         """
-        return Best.of(self.table)
+        return Best(self.table.frame())
 
     def findings(self, rule: str | None = None) -> list[Finding]:
         """Conclusions from the records, as sentences with numbers and the keys of their records.
@@ -164,33 +236,16 @@ class Results(RecordSet):
     @overload
     def plot(
         self,
-        kind: str = "tradeoff",
+        kind: str = ...,
         *,
         out: None = None,
-        goal: str | None = None,
-        attack: str = STRONGEST,
-        against: str | None = None,
-        width: float | Literal["column", "text"] = "text",
         ax: Axes | None = None,
-        title: str = "",
-        formats: str | Sequence[str] = (),
-        style: str | None = None,
+        **options: Unpack[PlotOptions],
     ) -> Axes: ...
 
     @overload
     def plot(
-        self,
-        kind: str = "tradeoff",
-        *,
-        out: str | Path,
-        goal: str | None = None,
-        attack: str = STRONGEST,
-        against: str | None = None,
-        width: float | Literal["column", "text"] = "text",
-        ax: None = None,
-        title: str = "",
-        formats: str | Sequence[str] = (),
-        style: str | None = None,
+        self, kind: str = ..., *, out: str | Path, **options: Unpack[PlotOptions]
     ) -> list[Path]: ...
 
     @teaches(to="out", format="formats")
@@ -202,7 +257,7 @@ class Results(RecordSet):
         goal: str | None = None,
         attack: str = STRONGEST,
         against: str | None = None,
-        width: float | Literal["column", "text"] = "text",
+        width: Width = "text",
         ax: Axes | None = None,
         title: str = "",
         formats: str | Sequence[str] = (),

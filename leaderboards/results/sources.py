@@ -24,9 +24,8 @@ from leakboard.bench.records import (
     replacing,
     unpacked,
 )
-from leakboard.bench.suites import suite_names
+from leakboard.bench.suites import Suite, load_suite, suite_names
 from leakboard.leaderboards.results.hub import SCHEME, fetched, upload
-from leakboard.leaderboards.results.places import folders_of, name_of, suite_of
 from leakboard.leaderboards.results.results import Results
 from leakboard.leaderboards.tables import Changes, changes
 
@@ -35,6 +34,54 @@ CHECKOUT, SHIPPED = ROOT / "results" / "published", ROOT / "bench" / "records" /
 """Published records: a folder in a checkout, one file in an installed wheel."""
 PACKED = ".parquet"
 """Suffix of a snapshot."""
+LOCAL = Path("results/local")
+"""Folder of runs, each in a folder with the name of its suite."""
+SUITE_FILES = (".yaml", ".yml")
+
+
+def folder_of(source: str | Path) -> Path:
+    """Folder of records, by its path or by the name of its suite.
+
+    Raises:
+        LeakboardError: there is none, or the source is a file that is no suite.
+    """
+    if Path(source).is_file() and Path(source).suffix not in SUITE_FILES:
+        raise LeakboardError(
+            f"{source} is not a folder of records. Give folders only: {Path(source).parent / '*'}/"
+        )
+    folder = Path(source) if Path(source).is_dir() else LOCAL / name_of(source)
+    if not folder.is_dir():
+        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+    return folder
+
+
+def folders_of(source: str | Path) -> list[Path]:
+    """Folders of records: the folder of a source, or its subfolders with records.
+
+    Raises:
+        LeakboardError: there is none.
+    """
+    folder = folder_of(source)
+    if any(folder.glob("*.json")):
+        return [folder]
+    return sorted(path for path in folder.glob("*") if any(path.glob("*.json"))) or [folder]
+
+
+def name_of(source: str | Path) -> str:
+    """Name of a folder or suite, for its records and figures."""
+    if Path(source).is_dir():
+        return Path(source).resolve().name
+    suite = suite_of(source)
+    return str(source) if suite is None or isinstance(suite, str) else suite.name
+
+
+def suite_of(source: str | Path) -> Suite | str | None:
+    """The suite of a YAML file, or the name of a built-in suite with the name of the source; None if there is none."""
+    folder = Path(source).is_dir()
+    name = Path(source).resolve().name if folder else str(source)
+    if not folder and Path(source).suffix in SUITE_FILES:
+        return load_suite(name)
+    return name if name in suite_names() else None
 
 
 def load(*sources: str | Path) -> Results:
@@ -151,11 +198,8 @@ def snapshot(to: str | Path, *sources: str | Path) -> Path:
     if file.suffix != PACKED:
         raise LeakboardError(f"to: a snapshot is one {PACKED} file; got '{file}'")
     shipped = not sources and not CHECKOUT.is_dir()
-    folders = (
-        [folder for source in sources or (CHECKOUT,) for folder in folders_of(source)]
-        if not shipped
-        else []
-    )
+    given = () if shipped else sources or (CHECKOUT,)
+    folders = [folder for source in given for folder in folders_of(source)]
     repeated = [name for name, n in Counter(folder.name for folder in folders).items() if n > 1]
     if repeated:
         raise LeakboardError(
@@ -213,11 +257,9 @@ def enter(day: date) -> DataVersion:
 
 def _published(name: str) -> tuple[Results, str]:
     """The records of a published folder, and the digits of their content."""
-    suite = name if name in suite_names() else None
     if CHECKOUT.is_dir():
-        store = Store(CHECKOUT / name)
-        found = Results.of(store.read_all(), name, suite, [store.folder], store.problems)
-        return found, folder_print(store.folder)
+        return _read(CHECKOUT / name), folder_print(CHECKOUT / name)
+    suite = name if name in suite_names() else None
     try:
         return Results.of(unpacked(SHIPPED, name), name, suite), packed_print(SHIPPED, name)
     except Corrupt as error:

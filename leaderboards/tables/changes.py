@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import pandas as pd
 
-from leakboard.bench.contracts import Cell, Record
+from leakboard.bench.contracts import Cell, Provenance
 from leakboard.leaderboards.tables.compare import independent_difference
 from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
@@ -17,7 +18,6 @@ from leakboard.leaderboards.tables.record_set import RecordSet
 from leakboard.leaderboards.tables.results import Result, ResultsTable, results_table
 from leakboard.leaderboards.tables.settings import Setting
 
-Name = TypeVar("Name", bound=Hashable)
 Kind = Literal["new", "gone", "changed"]
 SMALLEST = 1e-9
 """Smaller differences are rounding errors."""
@@ -114,13 +114,10 @@ class Changes:
     @property
     def summary(self) -> str:
         """Summary in one sentence."""
-        counts = {
-            kind: sum(change.kind == kind for change in self.found) for kind in ("new", "gone")
-        }
-        changed = [change for change in self.found if change.kind == "changed"]
-        clear = sum(change.clear for change in changed)
+        kinds = Counter(change.kind for change in self.found)
+        clear = sum(change.clear for change in self.found)
         return (
-            f"{self.old} → {self.new}: {counts['new']} settings are new and {counts['gone']} gone; {len(changed)} "
+            f"{self.old} → {self.new}: {kinds['new']} settings are new and {kinds['gone']} gone; {kinds['changed']} "
             f"numbers changed, {clear} of them clearly; {self.same} settings are unchanged"
         )
 
@@ -136,6 +133,8 @@ class _Quantity:
 
     owner: Setting | Result
     name: Literal["utility", "success", "leakage"]
+    metric: str
+    attack: str = ""
 
     @property
     def mean(self) -> Interval:
@@ -144,18 +143,6 @@ class _Quantity:
     @property
     def by_seed(self) -> Mapping[int, float]:
         return getattr(self.owner, f"{self.name}_by_seed")  # type: ignore[no-any-return]
-
-    @property
-    def metric(self) -> str:
-        if isinstance(self.owner, Setting):
-            return self.owner.first.utility_metric
-        return "share" if self.name == "leakage" else self.owner.metric
-
-    @property
-    def attack(self) -> str:
-        if isinstance(self.owner, Setting):
-            return ""
-        return f"{self.owner.attack} version {self.owner.attack_version}"
 
     def minus(self, other: _Quantity) -> tuple[Interval | None, list[str]]:
         """The difference on common seeds, without the others even in the choice of attacks; and what it is limited to.
@@ -167,11 +154,9 @@ class _Quantity:
         seeds = sorted(self.by_seed.keys() & other.by_seed.keys())
         if not seeds:
             return independent_difference(self.mean, other.mean), ["no seed in common"]
-        if self.by_seed.keys() == other.by_seed.keys():
-            a, b, limits = self, other, []
-        else:
-            a, b = (replace(one, owner=one.owner.on(seeds)) for one in (self, other))
-            limits = [f"difference on common seeds only: {_first_values(seeds)}"]
+        a, b = (replace(one, owner=one.owner.on(seeds)) for one in (self, other))
+        limits = [f"difference on common seeds only: {_first_values(seeds)}"]
+        limits = limits if self.by_seed.keys() != other.by_seed.keys() else []
         gaps = [a.by_seed[seed] - b.by_seed[seed] for seed in seeds]
         if all(abs(gap) < SMALLEST for gap in gaps):
             return UNCHANGED, limits
@@ -182,14 +167,16 @@ def _quantities(table: ResultsTable) -> dict[Where, tuple[Setting, dict[str, _Qu
     """The settings of a table with their numbers by name, such as 'inputs' and 'leakage of inputs'."""
     found: dict[Where, tuple[Setting, dict[str, _Quantity]]] = {}
     for setting in table.settings:
-        known = {} if setting.utility.is_missing else {"utility": _Quantity(setting, "utility")}
+        utility = _Quantity(setting, "utility", setting.first.utility_metric)
+        known = {} if setting.utility.is_missing else {"utility": utility}
         found[_where(setting)] = setting, known
     for row in table:
+        attack = f"{row.attack} version {row.attack_version}"
         _, own = found[_where(row.setting)]
         word = GOAL_WORDS[row.goal] + (f": {row.attribute}" if row.attribute else "")
-        own[word] = _Quantity(row, "success")
+        own[word] = _Quantity(row, "success", row.metric, attack)
         if row.is_certified and not row.setting.undefended:
-            own[f"leakage of {word}"] = _Quantity(row, "leakage")
+            own[f"leakage of {word}"] = _Quantity(row, "leakage", "share", attack)
     return found
 
 
@@ -207,11 +194,16 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
     pairs = {where: where for where in after if where in before}
     rest = {where: setting for where, (setting, _) in before.items() if where not in pairs}
     for where, (mine, _) in after.items():
-        if where not in pairs:
-            near = closest_cell(mine.first.cell, {at: one.first.cell for at, one in rest.items()})
-            if near is not None:
-                pairs[where] = near
-                del rest[near]
+        if where in pairs:
+            continue
+        near = {
+            at: [*_differences(one.first.cell, mine.first.cell)]
+            for at, one in rest.items()
+            if _is_near(one, mine)
+        }
+        if near:
+            pairs[where] = min(near, key=lambda at: len(near[at]))
+            del rest[pairs[where]]
     found: list[Change] = []
     same = 0
     for where, (mine, numbers) in after.items():
@@ -229,7 +221,7 @@ def changes(old: RecordSet, new: RecordSet) -> Changes:
 def _of_pair(
     old: Setting, theirs: Mapping[str, _Quantity], new: Setting, mine: Mapping[str, _Quantity]
 ) -> Iterator[Change]:
-    why = reasons([*old.records.values()], [*new.records.values()])
+    why = reasons(old, new)
     for what in dict.fromkeys([*theirs, *mine]):
         was, now = theirs.get(what), mine.get(what)
         gap, limits = now.minus(was) if was and now else (None, [])
@@ -256,38 +248,31 @@ def _of_setting(kind: Kind, of: Setting) -> Change:
     return Change(*about, "setting", "", None, None, None, (), of.keys)
 
 
-def closest_cell(cell: Cell, others: Mapping[Name, Cell]) -> Name | None:
-    """The cell with the same task, model, cut, defense and common parameters that has the fewest differences, if any."""
-
-    def is_alike(other: Cell) -> bool:
-        mine, theirs = cell.defense.params, other.defense.params
-        places = [(each.task, each.model, each.cut, each.defense.name) for each in (cell, other)]
-        return places[0] == places[1] and all(
-            mine[name] == theirs[name] for name in mine.keys() & theirs.keys()
-        )
-
-    same = {name: other for name, other in others.items() if is_alike(other)}
-    return min(same, key=lambda name: len(list(_differences(same[name], cell))), default=None)
+def _is_near(one: Setting, other: Setting) -> bool:
+    """Whether two settings agree in task, model, cut, defense and common parameters."""
+    mine, theirs = (setting.first.cell.defense.params for setting in (one, other))
+    return _where(one)[:4] == _where(other)[:4] and all(
+        mine[name] == theirs[name] for name in mine.keys() & theirs.keys()
+    )
 
 
-def reasons(old: Sequence[Record], new: Sequence[Record]) -> list[str]:
+def reasons(old: Setting, new: Setting) -> list[str]:
     """Differences between the records of two settings, in words, the most important first."""
-    found = list(_differences(old[0].cell, new[0].cell))
-    seeds = [sorted({record.cell.seed for record in records}) for records in (old, new)]
-    if seeds[0] != seeds[1]:
-        found.append(f"seeds: {_first_values(seeds[0])} → {_first_values(seeds[1])}")
+    found = [*_differences(old.first.cell, new.first.cell)]
     for name, read in (
-        ("device", lambda made: made.device),
-        ("secret", lambda made: made.secret or "none"),
-        ("code", lambda made: f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"),
+        ("seeds", lambda record: record.cell.seed),
+        ("device", lambda record: record.provenance.device),
+        ("secret", lambda record: record.provenance.secret or "none"),
+        ("code", lambda record: _code(record.provenance)),
     ):
-        texts = [
-            _first_values(dict.fromkeys(map(read, (record.provenance for record in records))))
-            for records in (old, new)
-        ]
-        if texts[0] != texts[1]:
-            found.append(f"{name}: {texts[0]} → {texts[1]}")
+        was, now = ([*dict.fromkeys(map(read, one.records.values()))] for one in (old, new))
+        if was != now:
+            found.append(f"{name}: {_first_values(was)} → {_first_values(now)}")
     return found
+
+
+def _code(made: Provenance) -> str:
+    return f"{made.leakboard} at {made.commit[:7]}{'+' if made.dirty else ''}"
 
 
 def _differences(old: Cell, new: Cell) -> Iterator[str]:

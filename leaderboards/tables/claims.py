@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isnan, nan
+from math import nan
 from pathlib import Path
 from typing import Literal, Self
 
@@ -78,7 +78,10 @@ class PrintedClaim(Part):
             )
         if (self.expect == "equal") != (self.margin is not None):
             raise ValueError("margin: belongs to `expect: equal`, and only there")
-        if self.size is not None and not self._agrees(self.size):
+        if self.size is None:
+            return self
+        is_as_expected = self.size < 0 if self.expect == "less" else self.size > 0
+        if not (is_as_expected if self.margin is None else abs(self.size) <= self.margin):
             raise ValueError(
                 f"size: {self.size:g} contradicts `expect: {self.expect}`; it is a minus b"
             )
@@ -89,11 +92,6 @@ class PrintedClaim(Part):
         """Smallest difference that would confirm the claim: what matters, or the printed size if that is smaller."""
         matters = MATTERS.get(self.metric)
         return matters if matters is None or not self.size else min(matters, abs(self.size))
-
-    def _agrees(self, size: float) -> bool:
-        if self.margin is not None:
-            return abs(size) <= self.margin
-        return size < 0 if self.expect == "less" else size > 0
 
 
 def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
@@ -111,27 +109,23 @@ def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
         raise LeakboardError(f"{path}: must hold a list of claims")
     claims: dict[str, PrintedClaim] = {}
     for number, entry in enumerate(entries, start=1):
-        claim = _parse(entry, f"{path}: {_name(entry, number)}")
+        try:
+            claim = PrintedClaim.model_validate(entry)
+        except ValidationError as error:
+            given = entry.get("id") if isinstance(entry, dict) else None
+            first = error.errors()[0]
+            key, message = ".".join(map(str, first["loc"])), first["msg"]
+            parts = (
+                str(path),
+                given or f"claim {number}",
+                key,
+                message.removeprefix("Value error, "),
+            )
+            raise LeakboardError(": ".join(filter(None, parts))) from error
         if claim.id in claims:
             raise LeakboardError(f"{path}: {claim.id}: id: two claims have it; rename one")
         claims[claim.id] = claim
     return list(claims.values())
-
-
-def _parse(entry: object, where: str) -> PrintedClaim:
-    try:
-        return PrintedClaim.model_validate(entry)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise LeakboardError(": ".join(part for part in (where, key, message) if part)) from error
-
-
-def _name(entry: object, number: int) -> str:
-    """The id of an entry, or its position in the file."""
-    given = entry.get("id") if isinstance(entry, dict) else None
-    return str(given or f"claim {number}")
 
 
 @dataclass(frozen=True)
@@ -171,67 +165,48 @@ class ClaimVerdict:
     def is_negligible(self) -> bool:
         """Whether the claim is contradicted because all pairs exclude a difference that matters."""
         gap = self.speaking
-        return (
-            self.answer == "contradicted"
-            and gap is not None
-            and _answer(self.claim, gap) != "contradicted"
-        )
+        if self.answer != "contradicted" or gap is None:
+            return False
+        return _answer(self.claim, gap) != "contradicted"
 
     def words(self) -> tuple[str, str, str, str, str]:
-        """The claim, its place in the paper, our difference, the verdict, and the values that it excludes."""
-        return self.claim.claim, self.claim.where, self._ours(), self._verdict(), self._excluded()
+        """The claim, its place in the paper, our difference, the verdict, and the values that it excludes.
 
-    def _ours(self) -> str:
-        """'0.5 [-0.9, 1.9] points, 10 seeds; printed 2.5'."""
-        gap = self.speaking
-        if gap is None:
-            return self.reason
-        pairs = f", {count(len(self.differences), 'pair')}" if len(self.differences) > 1 else ""
-        size = "" if self.claim.size is None else f"; printed {self._number(self.claim.size)}"
-        mean = format_interval(gap.mean, self._digits)
-        return f"{mean}{self._unit}, {count(gap.seeds, 'seed')}{pairs}{size}"
-
-    def _verdict(self) -> str:
-        words: str = (
-            "replicated in direction, much smaller" if self.is_much_smaller else self.answer
-        )
-        if self.is_negligible:
-            words = f"contradicted: less than {self._number(self.claim.least or nan)}{self._unit}"
-        return words if self.whole == self.answer else f"{words}; with its other parts {self.whole}"
-
-    def _excluded(self) -> str:
-        gap, claim = self.speaking, self.claim
-        if self.answer != "undecided" or gap is None:
-            return "–"
-        low, high = self._number(gap.mean.low), self._number(gap.mean.high)
-        if claim.margin is not None:
-            return f"below {low}, above {high}"
-        if claim.size is not None and self.size_is_excluded:
-            return f"the printed {self._number(claim.size)}"
-        return f"above {high}" if claim.expect == "more" else f"below {low}"
-
-    @property
-    def _unit(self) -> str:
-        return UNITS.get(self.claim.metric, "")
-
-    @property
-    def _digits(self) -> int:
-        return 2 if self.claim.metric in ("success", "leakage") else 1
-
-    def _number(self, value: float) -> str:
-        return format_number(value, self._digits)
+        The difference is such as '0.5 [-0.9, 1.9] points, 10 seeds; printed 2.5'.
+        """
+        claim, gap, pairs = self.claim, self.speaking, len(self.differences)
+        ours, answer, excluded = self.reason, str(self.answer), "–"
+        if gap is not None:
+            unit = UNITS.get(claim.metric, "")
+            digits = 2 if claim.metric in ("success", "leakage") else 1
+            numbers = (gap.mean.low, gap.mean.high, claim.least or nan, claim.size or 0.0)
+            low, high, least, printed = (format_number(number, digits) for number in numbers)
+            ours = f"{format_interval(gap.mean, digits)}{unit}, {count(gap.seeds, 'seed')}"
+            ours += f", {count(pairs, 'pair')}" if pairs > 1 else ""
+            ours += "" if claim.size is None else f"; printed {printed}"
+            if self.is_much_smaller:
+                answer = "replicated in direction, much smaller"
+            elif self.is_negligible:
+                answer = f"contradicted: less than {least}{unit}"
+            elif self.answer == "undecided" and claim.margin is not None:
+                excluded = f"below {low}, above {high}"
+            elif self.answer == "undecided" and self.size_is_excluded:
+                excluded = f"the printed {printed}"
+            elif self.answer == "undecided":
+                excluded = f"above {high}" if claim.expect == "more" else f"below {low}"
+        if self.whole != self.answer:
+            answer += f"; with its other parts {self.whole}"
+        return claim.claim, claim.where, ours, answer, excluded
 
 
 def claim_verdicts(table: ResultsTable, claims: Iterable[PrintedClaim]) -> list[ClaimVerdict]:
     """Verdicts on the claims, in their order."""
     found = [_evaluate(claim, table) for claim in claims]
-
-    def group(judged: ClaimVerdict) -> str:
-        return judged.claim.group or judged.claim.id
-
-    groups = grouped(found, group)
+    groups = grouped(found, lambda judged: judged.claim.group)
     return [
-        replace(judged, whole=joint_answer([one.answer for one in groups[group(judged)]]))
+        replace(judged, whole=joint_answer([one.answer for one in groups[judged.claim.group]]))
+        if judged.claim.group
+        else judged
         for judged in found
     ]
 
@@ -262,7 +237,7 @@ def _is_negligible(claim: PrintedClaim, gap: Difference) -> bool:
 
     Where attacks are compared, one must work on one of the two settings: two that read nothing differ in nothing.
     """
-    if claim.margin is not None or claim.least is None or isnan(gap.mean.low):
+    if claim.margin is not None or claim.least is None:
         return False
     if claim.goal is not None and not reads_either(gap):
         return False
@@ -277,8 +252,6 @@ def reads_either(gap: Difference) -> bool:
 def _answer(claim: PrintedClaim, gap: Difference) -> Answer:
     low, high = gap.mean.low, gap.mean.high
     if claim.margin is not None:
-        if isnan(low):
-            return "undecided"
         if -claim.margin <= low and high <= claim.margin:
             return "replicated"
         beyond = low > claim.margin or high < -claim.margin

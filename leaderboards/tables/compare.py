@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from leakboard.bench.contracts import Goal, grouped
-from leakboard.bench.methods import registry
+from leakboard.leaderboards.tables.defenses import class_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
@@ -33,7 +33,6 @@ ANY_VALUE = "given"
 Scalar = bool | int | float | str | None
 """The value of one parameter."""
 OneOrMore = Scalar | Annotated[tuple[Scalar, ...], Field(min_length=1)]
-Pair = tuple[Result, Result]
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Difference:
 
     def excludes(self, size: float) -> bool:
         """Whether a difference of this size and sign is outside of the interval."""
-        return not isnan(self.mean.low) and not self.mean.low <= size <= self.mean.high
+        return size < self.mean.low or size > self.mean.high
 
 
 def compare(a: Result, b: Result, metric: Metric) -> Difference:
@@ -91,10 +90,10 @@ def compare(a: Result, b: Result, metric: Metric) -> Difference:
     if reason:
         return Difference(a, b, metric, reason=reason)
     if metric in ("utility", "cost"):
-        mean, by_seed = gain_over(a.setting, b.setting)
-        sign = 1 if metric == "utility" else -1
-        mean = mean if sign > 0 else Interval(0.0 - mean.value, 0.0 - mean.high, 0.0 - mean.low)
-        gaps = [sign * gap for gap in by_seed.values()]
+        # A cost is utility that the other has more.
+        more, less = (a, b) if metric == "utility" else (b, a)
+        mean, by_seed = gain_over(more.setting, less.setting)
+        gaps = [*by_seed.values()]
     else:
         first, second = _by_seed(a, metric), _by_seed(b, metric)
         gaps = [first[s] - second[s] for s in sorted(first.keys() & second.keys())]
@@ -123,10 +122,9 @@ def holm(family: Sequence[Difference]) -> list[Difference]:
 
 
 def _reason(a: Result, b: Result, metric: Metric) -> str:
-    if metric == "leakage":
-        for row in (a, b):
-            if not row.is_certified:
-                return f"{row.name}: {row.reason}"
+    for row in (a, b):
+        if metric == "leakage" and not row.is_certified:
+            return f"{row.name}: {row.reason}"
     if metric in ("utility", "cost", "perplexity"):
         if a.setting.group != b.setting.group:
             return "they were measured on different data"
@@ -135,10 +133,9 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
                 f"they were not tuned alike: {a.name} by {a.setting.trials} trials, "
                 f"{b.name} by {b.setting.trials}"
             )
-    if metric == "cost":
-        for row in (a, b):
-            if not row.has_cost:
-                return f"{row.name}: {row.cost_reason}"
+    for row in (a, b):
+        if metric == "cost" and not row.has_cost:
+            return f"{row.name}: {row.cost_reason}"
     return ""
 
 
@@ -189,7 +186,7 @@ class Rows:
         setting = row.setting
         train = setting.first.cell.train
         return (
-            self.matches(row.defense, all_parameters(row), setting.cut, setting.undefended)
+            self.matches(row.defense, _parameters(row), setting.cut, setting.undefended)
             and (self.task is None or _admits(self.task, setting.task))
             and all(_admits(wanted, getattr(train, n)) for n, wanted in self.train.items())
         )
@@ -213,29 +210,20 @@ def _admits(wanted: object, value: object) -> bool:
     return wanted == value and isinstance(wanted, bool) == isinstance(value, bool)
 
 
-def _is_fixed(wanted: object) -> bool:
-    return wanted != ANY_VALUE and not isinstance(wanted, tuple)
-
-
 def parameter(row: Result, name: str) -> Any:
     """A parameter of the row's defense; the current default if the record lacks it."""
-    return all_parameters(row).get(name)
+    return _parameters(row).get(name)
 
 
-def all_parameters(row: Result) -> Mapping[str, Any]:
+def _parameters(row: Result) -> dict[str, Any]:
     """All parameters of the row's defense; those that the record lacks have their current default."""
-    return _parameters(row.defense, row.setting.params)
+    return _with_defaults(row.defense, row.setting.params)
 
 
 @lru_cache(maxsize=4096)
-def _parameters(defense: str, params: str) -> dict[str, Any]:
+def _with_defaults(defense: str, params: str) -> dict[str, Any]:
     given: dict[str, Any] = json.loads(params)
-    return {name: f.default for name, f in _fields(defense).items()} | given
-
-
-def _fields(defense: str) -> Mapping[str, Any]:
-    known = registry.find(defense, registry.defenses())
-    return known.model_fields if known else {}
+    return {name: known.default for name, known in class_of(defense).model_fields.items()} | given
 
 
 def pairs(
@@ -243,7 +231,7 @@ def pairs(
     is_a: Callable[[Result], bool],
     is_b: Callable[[Result], bool],
     place: Callable[[Result], Hashable],
-) -> list[Pair]:
+) -> list[tuple[Result, Result]]:
     """Pairs of each `a` with the `b` of the same place and training, or with all of the place if there is none."""
     rows = list(rows)
     others = grouped(filter(is_b, rows), place)
@@ -261,33 +249,34 @@ def place_but(names: Collection[str], a: Rows, b: Rows) -> Callable[[Result], Ha
     Parameters that a selection fixes, or that only one of the defenses has, are left out. With `precision` among the
     names, rows of groups that differ only in precision have the same place.
     """
-    fixed = [n for rows in (a, b) for n, wanted in rows.params.items() if _is_fixed(wanted)]
-    owner_is_shared = a.defense == b.defense
-    owners = [d for rows in (a, b) for d in _tuple(rows.defense)]
-    common = set.intersection(*(set(_fields(name)) for name in owners)) - {*names, *fixed}
+    fixed = [
+        name
+        for rows in (a, b)
+        for name, wanted in rows.params.items()
+        if wanted != ANY_VALUE and not isinstance(wanted, tuple)
+    ]
+    owners = {*_tuple(a.defense), *_tuple(b.defense)}
+    fields = [{*class_of(name).model_fields} for name in owners]
+    common = set.intersection(*fields) - {*names, *fixed}
     cut_is_free = "cut" in names or isinstance(a.cut, int) or isinstance(b.cut, int)
+    agreeing = place_by(sorted(common), not cut_is_free, "precision" in names)
+    return lambda row: (row.defense if a.defense == b.defense else None, agreeing(row))
+
+
+def place_by(
+    names: Sequence[str], cut: bool, any_precision: bool = False
+) -> Callable[[Result], Hashable]:
+    """Function from rows to places of equal group, goal and named parameters, and optionally equal cut."""
 
     def place(row: Result) -> Hashable:
         setting, cell = row.setting, row.setting.first.cell
         group = setting.group
-        if "precision" in names:
+        if any_precision:
             train = cell.train.model_copy(update={"precision": "float32"})
             group = cell.model_copy(update={"seed": 0, "train": train}).key
-        params = [repr(parameter(row, name)) for name in sorted(common)]
-        where = setting.task, setting.model, row.goal, row.attribute
-        params += [row.defense] if owner_is_shared else []
-        return (group, *where, None if cut_is_free else setting.cut, *params)
-
-    return place
-
-
-def place_by(names: Sequence[str], cut: bool) -> Callable[[Result], Hashable]:
-    """Function from rows to places of equal group, goal and named parameters, and optionally equal cut."""
-
-    def place(row: Result) -> Hashable:
         params = [repr(parameter(row, name)) for name in names if name != "cut"]
-        where = row.setting.group, row.goal, row.attribute
-        return (*where, row.setting.cut if cut or "cut" in names else None, *params)
+        where = group, row.goal, row.attribute
+        return (*where, setting.cut if cut or "cut" in names else None, *params)
 
     return place
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from statistics import fmean
@@ -95,26 +95,28 @@ class Curve:
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
         return _cross_fitted(
-            self.priced, lambda leak, cost: leak if cost <= budget else None, "leakage"
+            self.priced, lambda leak, cost: leak if cost <= budget else inf, "leakage"
         )
 
     def cost_of_halving(self) -> Summary:
         """The least cost of a measured setting that leaks at most half; missing means never."""
-        return _cross_fitted(self.priced, lambda leak, cost: cost if leak <= HALF else None, "cost")
+        return _cross_fitted(self.priced, lambda leak, cost: cost if leak <= HALF else inf, "cost")
 
 
 def curves(table: Iterable[Result]) -> list[Curve]:
     """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
 
-    def place(row: Result) -> tuple[str, str, str, Goal, str]:
-        return row.setting.task, row.setting.model, row.defense, row.goal, row.attribute
-
-    places = grouped((row for row in table if not row.is_baseline), place)
-    return [
-        Curve(*where, tuple(sorted((row for alike in same for row in _rows(alike)), key=_mildest)))
-        for where, own in places.items()
-        for same in [grouped(own, lambda row: row.setting.offer[:-1]).values()]
-    ]
+    defended = (row for row in table if not row.is_baseline)
+    places = grouped(
+        defended,
+        lambda row: (row.setting.task, row.setting.model, row.defense, row.goal, row.attribute),
+    )
+    found = []
+    for place, own in places.items():
+        alike = grouped(own, lambda row: row.setting.offer[:-1])
+        rows = (row for same in alike.values() for row in _rows(same))
+        found.append(Curve(*place, tuple(sorted(rows, key=_mildest))))
+    return found
 
 
 def _rows(every: Sequence[Result]) -> list[Result]:
@@ -166,11 +168,12 @@ def _mildest(row: Result) -> tuple[float, float]:
 
 def _cross_fitted(
     settings: Sequence[Result],
-    score: Callable[[float, float], float | None],
+    score: Callable[[float, float], float],
     number: Literal["leakage", "cost"],
 ) -> Summary:
     """For each seed, chooses the setting with the smallest score on the other seeds, and reports its number on this one.
 
+    A setting whose score is infinite does not qualify.
     Done on the seeds that all settings share. If these are fewer than two, the setting is chosen on all of its own.
     """
     shared = set.intersection(*map(_seeds, settings)) if settings else set[int]()
@@ -196,20 +199,18 @@ def _seeds(row: Result) -> set[int]:
 
 def _choose(
     settings: Sequence[Result],
-    score: Callable[[float, float], float | None],
+    score: Callable[[float, float], float],
     seeds: Collection[int] | None,
 ) -> Result | None:
     """The setting with the smallest score of its mean leakage and cost on the seeds; None for all seeds."""
-    best, least = None, inf
-    for row in settings:
-        leak, cost = row.leakage.value, row.cost.value
-        if seeds is not None:
-            leak = fmean(row.leakage_by_seed[seed] for seed in seeds)
-            cost = fmean(row.cost_by_seed[seed] for seed in seeds)
-        value = score(leak, cost)
-        if value is not None and value < least:
-            best, least = row, value
-    return best
+
+    def value(row: Result) -> float:
+        if seeds is None:
+            return score(row.leakage.value, row.cost.value)
+        by_seed = row.leakage_by_seed, row.cost_by_seed
+        return score(*(fmean(own[seed] for seed in seeds) for own in by_seed))
+
+    return min((row for row in settings if value(row) < inf), key=value, default=None)
 
 
 @dataclass(frozen=True)
@@ -250,39 +251,39 @@ class Choice:
         return self.why
 
     def __repr__(self) -> str:
-        lines = [self.why]
-        shown = self.setting or self.nearest
-        if shown is not None:
-            lines += evidence_lines(shown)
-        lines += [
-            f"  {GOAL_WORDS[row.goal]:<9} {format_percent_interval(row.leakage)} by {row.attack_title}: {row.metric} "
-            f"{format_interval(row.success)}"
-            for row in self.each
-        ]
-        lines += [f"  chosen    {self.note.removeprefix('chosen ')}"] if self.note else []
-        return "\n".join(lines)
+        return "\n".join([self.why, *(f"  {name:<9} {text}" for name, text in self._evidence())])
 
     def _repr_html_(self) -> str:
-        heading, *evidence = repr(self).split("\n")
-        return notebook_html(heading, rows=[line.split(None, 1) for line in evidence])
+        return notebook_html(self.why, rows=[*map(list, self._evidence())])
 
-
-def evidence_lines(row: Result) -> list[str]:
-    """Evidence for a setting, one line for each number."""
-    twin = f"{format_interval(row.twin_success)} without the defense"
-    more = f" and {len(row.setting.keys) - 3} more" if len(row.setting.keys) > 3 else ""
-    about = f" ({row.attribute})" if row.attribute else ""
-    return [
-        f"  setting   {row.name}",
-        f"  leakage   {format_percent_interval(row.leakage)}{about}",
-        f"  attack    {row.attack_title}: {row.metric} {format_interval(row.success)}; {twin}; "
-        f"guessing {format_number(row.baseline)}",
-        f"  cost      {format_interval(row.cost, 1)} {row.setting.unit}",
-        f"  measured  {row.setting.model}, cut {row.setting.cut}, {row.setting.conditions}; of this setting "
-        f"{count(len(row.setting.seeds), 'seed')} and {count(row.setting.trials, 'trial')} of tuning",
-        *([f"  claim     {row.setting.claim_note}"] if row.setting.claim_note else []),
-        f"  records   {', '.join(row.setting.keys[:3])}{more}",
-    ]
+    def _evidence(self) -> Iterator[tuple[str, str]]:
+        """Evidence for the setting: name and text of each line."""
+        if row := self.setting or self.nearest:
+            setting = row.setting
+            yield "setting", row.name
+            about = f" ({row.attribute})" if row.attribute else ""
+            yield "leakage", f"{format_percent_interval(row.leakage)}{about}"
+            yield (
+                "attack",
+                f"{row.attack_title}: {row.metric} {format_interval(row.success)}; "
+                f"{format_interval(row.twin_success)} without the defense; guessing {format_number(row.baseline)}",
+            )
+            yield "cost", f"{format_interval(row.cost, 1)} {setting.unit}"
+            yield (
+                "measured",
+                f"{setting.model}, cut {setting.cut}, {setting.conditions}; of this setting "
+                f"{count(len(setting.seeds), 'seed')} and {count(setting.trials, 'trial')} of tuning",
+            )
+            if setting.claim_note:
+                yield "claim", setting.claim_note
+            more = f" and {len(setting.keys) - 3} more" if len(setting.keys) > 3 else ""
+            yield "records", f"{', '.join(setting.keys[:3])}{more}"
+        for row in self.each:
+            success = f"{row.metric} {format_interval(row.success)}"
+            leak = format_percent_interval(row.leakage)
+            yield GOAL_WORDS[row.goal], f"{leak} by {row.attack_title}: {success}"
+        if self.note:
+            yield "chosen", self.note.removeprefix("chosen ")
 
 
 def choose(
@@ -319,8 +320,7 @@ def choose(
     settings = [row for curve in made for row in curve.results]
     certified = [row for row in settings if row.is_certified]
     priced = [row for curve in made for row in curve.priced]
-    helping = [row for row in priced if row.clearly_reduces_leakage]
-    front = pareto(helping)
+    front = pareto([row for row in priced if row.clearly_reduces_leakage])
     within = [curve.leakage_within(max_cost) for curve in made]
     best = min(
         (s for s in within if s.setting is not None and s.setting.clearly_reduces_leakage),
@@ -328,46 +328,36 @@ def choose(
         default=NEVER,
     )
     unit = settings[0].setting.unit if settings else "points"
-    where = f"{word.capitalize()} of {task}, at most {max_cost:g} {unit}"
+    nearest = None
     if best.setting is not None:
         why = (
-            f"{where}: {best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
-            f"without it, for {format_interval(best.setting.cost, 1)} {unit}."
+            f"{best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
+            f"without it, for {format_interval(best.setting.cost, 1)} {unit}"
         )
-        each = _of_each(rows, best.setting, goals)
-        chosen = best.setting, best.value, None, front, why, each, best.note
-        return Choice(task, goal, max_cost, *chosen)
-    if not settings:
-        why = (
-            f"no defense made for {word} was measured"
-            if answering
-            else f"no attack on {word} was measured"
-        )
+    elif not settings:
+        why = f"no {f'defense made for {word}' if answering else f'attack on {word}'} was measured"
     elif not certified:
         why = f"not certified; {settings[0].reason}"
     elif not priced:
         reasons = dict.fromkeys(row.reason_without_cost for row in certified)
         why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
-    elif not helping:
+    elif not front:
         why = "no setting clearly reduces leakage"
     else:
-        near = front[0]
+        nearest = front[0]
         why = (
-            f"no setting within the budget clearly reduces leakage. The cheapest that does is {near.name}: "
-            f"{format_percent(near.leakage.value)} for {format_points(near.cost.value)} {unit}"
+            f"no setting within the budget clearly reduces leakage. The cheapest that does is {nearest.name}: "
+            f"{format_percent(nearest.leakage.value)} for {format_points(nearest.cost.value)} {unit}"
         )
-    nearest = front[0] if front else None
-    each = _of_each(rows, nearest, goals)
-    return Choice(task, goal, max_cost, None, MISSING, nearest, front, f"{where}: {why}.", each)
-
-
-def _of_each(
-    rows: Iterable[Result], chosen: Result | None, goals: Sequence[Goal]
-) -> tuple[Result, ...]:
-    """The results of a setting for each of several goals; empty for one goal."""
-    if chosen is None or len(goals) < 2:
-        return ()
-    return tuple(row for row in rows if row.setting is chosen.setting and row.goal in goals)
+    shown = best.setting or nearest
+    each = (
+        tuple(row for row in rows if row.setting is shown.setting and row.goal in goals)
+        if shown and len(goals) > 1
+        else ()
+    )
+    why = f"{word.capitalize()} of {task}, at most {max_cost:g} {unit}: {why}."
+    found = best.setting, best.value, nearest, front, why, each, best.note
+    return Choice(task, goal, max_cost, *found)
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:

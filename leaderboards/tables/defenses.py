@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import nan
+from math import inf, nan
 from typing import Any
 
 from leakboard.bench.contracts import Goal, grouped
@@ -41,6 +41,8 @@ SYMBOLS = {
 }
 NAMELESS = frozenset({"bottom", "canaries", "detector", "encoder", "phase1"})
 """Parameters whose words say enough without a name, such as 'trainable' and 'high-entity'."""
+TELLING = ("epochs", "learning_rate", "batch_size")
+"""Settings of training that tell readers most, in this order."""
 
 
 @dataclass(frozen=True)
@@ -58,10 +60,10 @@ class Style:
     def is_measured_by(self, candidate: Candidate, goal: Goal | None = None) -> bool:
         """Whether the authors measure the defense by this attack, for one goal or any."""
         attack, _, channel = candidate[:3]
-        names = {
-            name for own, names in self.measured_by.items() if goal in (None, own) for name in names
-        }
-        return attack in names and (not self.measured_on or channel in self.measured_on)
+        is_theirs = any(
+            attack in names for own, names in self.measured_by.items() if goal in (None, own)
+        )
+        return is_theirs and (not self.measured_on or channel in self.measured_on)
 
 
 def style_of(defense: str) -> Style:
@@ -69,7 +71,7 @@ def style_of(defense: str) -> Style:
 
     A name decides its style without regard to other names, so nothing shifts when a method is added.
     """
-    cls = _class_of(defense)
+    cls = class_of(defense)
     colour, marker = cls.colour, cls.marker
     if not colour:
         seed = hashlib.sha256(defense.encode()).digest()
@@ -79,25 +81,16 @@ def style_of(defense: str) -> Style:
 
 def display_name(defense: str) -> str:
     """A defense as its authors write it."""
-    return _class_of(defense).display_name or defense
+    return class_of(defense).display_name or defense
 
 
 def goals_of(defense: str) -> frozenset[Goal]:
     """The goals against which a defense is made; none for baselines and unknown methods."""
-    cls = _class_of(defense)
+    cls = class_of(defense)
     return frozenset({*cls.protects, *cls.measured_by})
 
 
-def choice_of(defense: str, params: str) -> str:
-    """The parameters without those that state circumstances, as JSON.
-
-    Settings of equal choice are one offer to the customer; the worst of them counts.
-    """
-    given = _class_of(defense).circumstances
-    return canonical_json({n: value for n, value in json.loads(params).items() if n not in given})
-
-
-def _class_of(defense: str) -> type[Defense]:
+def class_of(defense: str) -> type[Defense]:
     """The class of a defense; that of all, which declares nothing, for an unknown one."""
     return registry.find(defense, registry.defenses()) or Defense
 
@@ -112,8 +105,7 @@ def knob_of(defense: str, params: Iterable[str]) -> str | None:
     numbers = [
         name
         for name in varying_names(texts)
-        if all(isinstance(p.get(name), int | float | None) for p in loaded)
-        and not any(isinstance(p.get(name), bool) for p in loaded)
+        if all(type(own.get(name)) in (int, float, type(None)) for own in loaded)
     ]
     return numbers[0] if len(numbers) == 1 else None
 
@@ -132,9 +124,9 @@ def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
     return sorted(name for name, values in seen.items() if len(values) > 1)
 
 
-def other_params(params: str, but: str | None) -> str:
-    """Parameters without the one of that name, as JSON."""
-    return canonical_json({n: value for n, value in json.loads(params).items() if n != but})
+def other_params(params: str, *but: str | None) -> str:
+    """Parameters without those of some names, as JSON."""
+    return canonical_json({n: value for n, value in json.loads(params).items() if n not in but})
 
 
 def format_parameter(name: str, value: Any) -> str:
@@ -168,41 +160,29 @@ def describe_limit(limit: int | None) -> str:
     return "all examples" if limit is None else f"at most {limit:,} examples per split"
 
 
-@dataclass(frozen=True)
-class Label:
-    """Words that distinguish a setting from others of its defense; `value` is that of its knob."""
-
-    text: str
-    knob: str
-    value: float
-
-
-def labels_of(rows: Sequence[Row]) -> list[Label]:
-    """A label for each setting of a group, its knob first.
+def labels_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
+    """For each setting of a group the words that distinguish it from others of its defense, its knob and the knob's value.
 
     Args:
         rows: each with `defense`, `params` (JSON), `cut`, `train` (JSON) and `setup`, which all else decides.
     """
-    peers = grouped(rows, lambda row: row["defense"])
-    knobs = {name: knob_of(name, [row["params"] for row in own]) for name, own in peers.items()}
-    varying = {
-        name: varying_names((row["params"] for row in own), but=knobs[name])
-        for name, own in peers.items()
-    }
-    found = []
-    for row in rows:
-        defense = row["defense"]
-        knob, same = knobs[defense], peers[defense]
-        value = None if knob is None else json.loads(row["params"]).get(knob)
-        words = [
-            "" if knob is None else format_parameter(knob, value),
-            format_parameters(row["params"], varying[defense], unset=False),
-            f"cut = {row['cut']}" if len({peer["cut"] for peer in same}) > 1 else "",
-            _describe_training(row, same),
-        ]
-        number = float(value) if isinstance(value, int | float) else nan
-        found.append(Label(", ".join(filter(None, words)) or defense, knob or "", number))
-    return found
+    found: dict[int, tuple[str, str, float]] = {}
+    for defense, own in grouped(rows, lambda row: row["defense"]).items():
+        params = [row["params"] for row in own]
+        knob = knob_of(defense, params) or ""
+        varying = varying_names(params, but=knob)
+        cuts = {row["cut"] for row in own}
+        for row in own:
+            value = json.loads(row["params"]).get(knob)
+            words = [
+                format_parameter(knob, value) if knob else "",
+                format_parameters(row["params"], varying, unset=False),
+                f"cut = {row['cut']}" if len(cuts) > 1 else "",
+                _describe_training(row, own),
+            ]
+            number = float(value) if isinstance(value, int | float) else nan
+            found[id(row)] = ", ".join(filter(None, words)) or defense, knob, number
+    return [found[id(row)] for row in rows]
 
 
 def _describe_training(row: Row, peers: Sequence[Row]) -> str:
@@ -214,7 +194,8 @@ def _describe_training(row: Row, peers: Sequence[Row]) -> str:
         return f"setup {row['setup']}"
     others = [json.loads(train) for train in {train for train, _ in setups} - {row["train"]}]
     mine = json.loads(row["train"])
-    names = sorted(varying_names(train for train, _ in setups), key=_telling)
+    varying = varying_names(train for train, _ in setups)
+    names = sorted(varying, key=lambda name: TELLING.index(name) if name in TELLING else inf)
     chosen = next(
         some
         for size in range(1, len(names) + 1)
@@ -222,9 +203,3 @@ def _describe_training(row: Row, peers: Sequence[Row]) -> str:
         if all(any(mine[name] != other[name] for name in some) for other in others)
     )
     return format_parameters(row["train"], chosen)
-
-
-def _telling(name: str) -> tuple[int, str]:
-    """Sort key of settings of training, those first that tell readers most."""
-    order = ("epochs", "learning_rate", "batch_size")
-    return order.index(name) if name in order else len(order), name

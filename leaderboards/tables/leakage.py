@@ -23,11 +23,11 @@ from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import fsum, isnan, sqrt
+from math import fsum, sqrt
 from statistics import fmean
 from typing import Literal
 
-from leakboard.bench.contracts import Estimate, Goal, Leak, Record
+from leakboard.bench.contracts import Goal, Leak, Record, grouped
 from leakboard.bench.scoring import NEEDED, advantage_low, half_successes
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 
@@ -116,74 +116,54 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
     """Readings of all attacks in a cell, by goal and attribute, without attacks that read nothing, such as `prior`.
 
     Only the newest version of an attack is used, and its first leak for each goal, attribute and channel. If that has
-    a curve over training, each moment is a candidate.
+    a curve over training, each moment is a candidate. The floor of a curve is that of its worst moment, a maximum over
+    many, which is no baseline for a single moment. The last moment has raw guesses and a floor, which counts for all.
     """
     newest: dict[tuple[str, str], int] = {}
     named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
     for leak, params in named:
         attack = leak.attack.name, params
         newest[attack] = max(newest.get(attack, leak.attack.version), leak.attack.version)
-    by_aim: dict[Aim, dict[Candidate, Reading]] = {}
-    seen: dict[tuple[object, ...], Leak] = {}
+    alike: dict[tuple[Goal, str, str, str, str], list[Leak]] = {}
     for leak, params in named:
         if leak.status != "ok" or leak.success is None or leak.channel is None:
             continue
         if leak.attack.version < newest[leak.attack.name, params]:
             continue
-        candidates = by_aim.setdefault((leak.goal, leak.attribute or ""), {})
-        what = (leak.attack.name, params, leak.channel, leak.goal, leak.attribute)
-        first = seen.setdefault(what, leak)
-        if first is leak:
-            for reading in _moments(leak, params):
-                candidates[reading.candidate] = reading
-        elif first.curve and leak.view == "last":
-            # A fixed moment, which has raw guesses and a floor.
-            candidates.update({reading.candidate: reading for reading in _moments(leak, params)})
-            _share_floor(candidates, first, leak, params)
-    return {aim: candidates for aim, candidates in by_aim.items() if candidates}
+        what = (leak.goal, leak.attribute or "", params, leak.attack.name, str(leak.channel))
+        alike.setdefault(what, []).append(leak)
+    by_aim: dict[Aim, dict[Candidate, Reading]] = {}
+    for (goal, attribute, params, *_), (first, *others) in alike.items():
+        last = next((leak for leak in others if first.curve and leak.view == "last"), None)
+        for leak in (first, last) if last else (first,):
+            for reading in _moments(leak, params, last or first):
+                by_aim.setdefault((goal, attribute), {})[reading.candidate] = reading
+    return by_aim
 
 
-def _moments(leak: Leak, params: str) -> Iterable[Reading]:
-    assert leak.success is not None
-    last = max((point.step for point in leak.curve), default=0)
-    points = [(_moment(point.step, last), point.success) for point in leak.curve]
-    whole = MOMENTS if leak.view in ("worst", "last") else -1
-    for moment, success in points or [(whole, leak.success)]:
-        reading = _reading(leak, params, moment, success, None if points else leak)
-        if reading is not None:
-            yield reading
+def _moments(leak: Leak, params: str, floored: Leak) -> Iterable[Reading]:
+    """Readings at the moments of a leak, without those whose baseline leaves nothing to read.
 
-
-def _moment(step: int, last: int) -> int:
-    """Part of training that ends at a step, from 0 to `MOMENTS`; −1 for messages outside of training."""
-    return -1 if step < 0 else round(MOMENTS * step / last) if last else MOMENTS
-
-
-def _reading(
-    leak: Leak, params: str, moment: int, success: Estimate, kept: Leak | None
-) -> Reading | None:
-    baseline = max(success.chance, leak.floor.value if leak.floor else 0.0)
-    if baseline >= leak.ceiling:
-        return None
-    where = (leak.attack.name, params, str(leak.channel), moment)
-    numbers = Interval.of(success), success.chance, baseline, leak.ceiling, success.n
-    return Reading(where, leak.attack.version, leak.metric, *numbers, kept)
-
-
-def _share_floor(
-    candidates: dict[Candidate, Reading], curve: Leak, last: Leak, params: str
-) -> None:
-    """Gives all moments of a curve the floor of the last one.
-
-    The floor of a curve is that of its worst moment, a maximum over many, which is no baseline for a single moment.
+    Args:
+        floored: the leak whose floor counts.
     """
-    floor = last.floor.value if last.floor else 0.0
-    end = max(point.step for point in curve.curve)
-    for point in curve.curve:
-        where = (curve.attack.name, params, str(curve.channel), _moment(point.step, end))
-        if where in candidates:
-            reading = candidates[where]
-            candidates[where] = replace(reading, baseline=max(reading.chance, floor))
+    assert leak.success is not None
+    end = max((point.step for point in leak.curve), default=0)
+    points = [(_moment(point.step, end), point.success) for point in leak.curve]
+    whole = MOMENTS if leak.view in ("worst", "last") else -1
+    floor = floored.floor.value if floored.floor else 0.0
+    for moment, success in points or [(whole, leak.success)]:
+        baseline = max(success.chance, floor)
+        if baseline < leak.ceiling:
+            where = (leak.attack.name, params, str(leak.channel), moment)
+            numbers = Interval.of(success), success.chance, baseline, leak.ceiling, success.n
+            kept = None if points else leak
+            yield Reading(where, leak.attack.version, leak.metric, *numbers, kept)
+
+
+def _moment(step: int, end: int) -> int:
+    """Part of training that ends at a step, from 0 to `MOMENTS`; −1 for messages outside of training."""
+    return -1 if step < 0 else round(MOMENTS * step / end) if end else MOMENTS
 
 
 def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
@@ -192,24 +172,20 @@ def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
     An exact success needs no cross-fitting. With one seed, the choice is made on one half of the units and reported on
     the other, both ways, without moments that have no raw guesses.
     """
-    seeds = sorted(by_seed)
     chosen: dict[int, Reading] = {}
-    advantages: dict[Candidate, dict[int, float]] = {}
-    for seed in seeds:
-        for candidate, reading in by_seed[seed].items():
-            advantages.setdefault(candidate, {})[seed] = reading.advantage
-    for seed in seeds:
+    for seed in sorted(by_seed):
         candidates = by_seed[seed]
         exact = [reading for reading in candidates.values() if reading.is_exact]
         if exact:
             chosen[seed] = max(exact, key=lambda reading: reading.n)
             continue
-        best, most = None, -1e9
+        rest = [own for other, own in by_seed.items() if other != seed]
+        means: dict[Candidate, float] = {}
         for candidate in candidates:
-            others = [a for s, a in advantages[candidate].items() if s != seed]
-            mean = fsum(others) / len(others) if others else -1e9
-            if mean > most:
-                best, most = candidate, mean
+            others = [own[candidate].advantage for own in rest if candidate in own]
+            if others:
+                means[candidate] = fsum(others) / len(others)
+        best = max(means, key=lambda candidate: means[candidate], default=None)
         chosen[seed] = _by_halves(candidates) if best is None else candidates[best]
     return chosen
 
@@ -272,48 +248,31 @@ class Strongest:
         return fmean(getattr(reading, name) for reading in self.by_seed.values())
 
     @property
-    def attack(self) -> str:
-        """The attack chosen for most seeds; the first of equal ones."""
-        names = [reading.candidate[0] for reading in self.by_seed.values()]
-        return max(dict.fromkeys(names), key=names.count)
-
-    @property
     def leading(self) -> Reading:
-        """A reading of that attack."""
-        return next(
-            reading for reading in self.by_seed.values() if reading.candidate[0] == self.attack
-        )
+        """A reading of the attack chosen for most seeds; the first of equal ones."""
+        chosen = grouped(self.by_seed.values(), lambda reading: reading.candidate[0])
+        return max(chosen.values(), key=len)[0]
 
 
-@dataclass(frozen=True)
-class Leakage:
-    """Share of what is read without the defense that is still read.
-
-    Attributes:
-        share: share with its interval, not clipped; NaN if the cell is not certified.
-        by_seed: share by seed.
-        certification: whether there is a share, and why.
-    """
-
-    share: Interval
-    by_seed: Mapping[int, float]
-    certification: Certification
-
-
-def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
+def leakage(
+    mine: Strongest, twin: Strongest | None
+) -> tuple[Interval, Mapping[int, float], Certification]:
     """Ratio of two mean advantages, with an interval paired over seeds (delta method).
 
     With one seed, the interval is that of the units of this cell.
 
     Args:
         twin: read on the seeds that it shares with the setting.
+
+    Returns:
+        The share with its interval, not clipped, and by seed; missing if the cell is not certified. And why.
     """
     if twin is not None and is_certified(twin):
         whole, certification = twin.advantage.value, CERTIFIED
     elif mine.is_exact:
-        return Leakage(Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT)
+        return Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT
     else:
-        return Leakage(MISSING, {}, NOT_CERTIFIED)
+        return MISSING, {}, NOT_CERTIFIED
     mine = mine.on(twin.candidates)
     by_seed = {seed: reading.advantage / whole for seed, reading in mine.by_seed.items()}
     value = fmean(by_seed.values())
@@ -324,12 +283,11 @@ def leakage(mine: Strongest, twin: Strongest | None) -> Leakage:
         ]
         spread = mean_interval(paired)
         half = (spread.high - spread.low) / 2
-        return Leakage(Interval(value, value - half, value + half), by_seed, certification)
+        return Interval(value, value - half, value + half), by_seed, certification
     ends = mine.advantage
-    return Leakage(Interval(value, ends.low / whole, ends.high / whole), by_seed, certification)
+    return Interval(value, ends.low / whole, ends.high / whole), by_seed, certification
 
 
 def is_certified(twin: Strongest) -> bool:
     """Whether the advantage on the undefended twin is clearly above 0.2."""
-    low = twin.advantage.low
-    return not isnan(low) and low > NEEDED
+    return twin.advantage.low > NEEDED

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from leakboard.bench.contracts import Channel, Goal
+from leakboard.bench.contracts import Channel, Estimate, Goal
 from leakboard.bench.records import Row, rows_of
 from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
@@ -94,12 +94,12 @@ def paper_tables(
     found = []
     for paper, artefact in artefacts() if only is None else only:
         known, suites = printed_table(paper, artefact), mirroring_suites(paper, artefact)
-        measured = _measured(table, known)
+        measured = _measured(table, known, folders)
         notes = tuple(one.paper.note for one in suites if one.paper and one.paper.note)
         for model, printed in known.groupby("model", sort=False):
             shown = [name for name in MEASURES if printed[name].notna().any()]
             tasks = [own for _, own in printed.groupby("task", sort=False)]
-            rows = [row for own in tasks for row in _rows(own, shown, measured, suites, folders)]
+            rows = [row for own in tasks for row in _rows(own, shown, measured, suites)]
             found.append(PaperTable(paper, artefact, str(model), pd.DataFrame(rows), notes))
     return found
 
@@ -118,19 +118,15 @@ def nearest_printed(one: Result) -> tuple[float, float, str] | None:
         apart = abs((params.get(knob) or inf) - value) if knob in params else 0.0
         return sum(stated.get(n) == v for n, v in params.items() if n != knob), -apart
 
-    known = [
-        row
-        for row in _printed_eps()
-        if (row["task"], row["defense"], row["goal"])
-        == (one.setting.task, one.defense, one.goal.value)
-    ]
-    if not known:
+    own = {"task": one.setting.task, "defense": one.defense, "goal": one.goal.value}
+    row = max(
+        (row for row in _printed_eps() if own.items() <= row.items()), key=place, default=None
+    )
+    if row is None:
         return None
-    row = max(known, key=place)
-    params = json.loads(row["params"])
-    words = [format_parameter(knob, params[knob])] if knob and knob in params else []
-    where = "; ".join([*words, f"{row['artefact']}, {row['model']}"])
-    return row["ep"], 1 - one.success.value / one.ceiling, where
+    words = format_parameters(row["params"], [knob or ""])
+    where = "; ".join(filter(None, [words, f"{row['artefact']}, {row['model']}"]))
+    return row["ep"], _ep(one).value, where
 
 
 @cache
@@ -146,6 +142,7 @@ class _Measured:
     setting: Setting
     stated: Mapping[str, Any]
     means: Mapping[str, Interval]
+    folders: Sequence[str]
 
     def agrees(self, stated: Mapping[str, Any]) -> bool:
         return all(self.stated.get(name, "") == value for name, value in stated.items())
@@ -156,7 +153,9 @@ class _Measured:
         return len(self.setting.seeds), inf if limit is None else limit
 
 
-def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
+def _measured(
+    table: ResultsTable, known: pd.DataFrame, folders: Mapping[str, frozenset[str]]
+) -> list[_Measured]:
     tasks, defenses = set(known["task"]), set(known["defense"])
     groups = [
         group
@@ -170,49 +169,48 @@ def _measured(table: ResultsTable, known: pd.DataFrame) -> list[_Measured]:
         theirs = ResultsTable([], groups).under(
             lambda candidate: any(one.is_measured_by(candidate, goal) for one in styles)
         )
-        for row in theirs:
-            if row.goal == goal:
-                low, high = row.success.low / row.ceiling, row.success.high / row.ceiling
-                ep = Interval(1 - row.success.value / row.ceiling, 1 - high, 1 - low)
-                eps[id(row.setting)] = ep
+        eps = {id(row.setting): _ep(row) for row in theirs.select(goal=goal)}
     found = []
-    for group in groups:
-        for one in group.settings:
-            attacked = any(leak.status == "ok" for r in one.records.values() for leak in r.leaks)
-            if one.task in tasks and one.defense in defenses and attacked:
-                means = {"utility": one.utility, "ep": eps.get(id(one), MISSING), **_others(one)}
-                kept = {name: mean for name, mean in means.items() if not mean.is_missing}
-                found.append(_Measured(one, _stated(one), kept))
+    for one in ResultsTable([], groups).settings:
+        attacked = any(leak.status == "ok" for r in one.records.values() for leak in r.leaks)
+        if one.task in tasks and one.defense in defenses and attacked:
+            means = {"utility": one.utility, "ep": eps.get(id(one), MISSING), **_others(one)}
+            kept = {name: mean for name, mean in means.items() if not mean.is_missing}
+            own = [name for name, keys in folders.items() if not keys.isdisjoint(one.keys)]
+            found.append(_Measured(one, _stated(one), kept, own))
     return [one for one in found if "utility" in one.means]
+
+
+def _ep(row: Result) -> Interval:
+    value, low, high = (1 - success / row.ceiling for success in row.success.ends)
+    return Interval(value, high, low)
 
 
 def _others(one: Setting) -> dict[str, Interval]:
     """Means over seeds of exposure, perplexity, and the success of XGBoost on gradients."""
     found: dict[str, list[Interval]] = {}
     for record in one.records.values():
+        seen: dict[str, Estimate] = {}
         if PERPLEXITY in record.measures:
-            own = Interval.of(record.measures[PERPLEXITY])
-            found.setdefault("perplexity", []).append(own)
-        seen: dict[str, Interval] = {}
+            seen["perplexity"] = record.measures[PERPLEXITY]
         for leak in record.leaks:
             if leak.status != "ok" or leak.success is None:
                 continue
-            success = Interval.of(leak.success)
             if leak.metric == "exposure" and copies_of(leak.view) > 0:
-                seen.setdefault("exposure", success)
+                seen.setdefault("exposure", leak.success)
             if leak.attack.name == "xgboost" and leak.channel == Channel.GRADIENTS:
-                seen.setdefault("gradients", success)
+                seen.setdefault("gradients", leak.success)
         for name, success in seen.items():
-            found.setdefault(name, []).append(success)
+            found.setdefault(name, []).append(Interval.of(success))
     return {name: mean_interval([x.value for x in own], own[0]) for name, own in found.items()}
 
 
 def _stated(one: Setting) -> dict[str, Any]:
+    stated = {**json.loads(one.params), "split": one.cut}
     plant = one.first.cell.plant
-    copies = (
-        {"copies": plant.copies[0]} if plant and plant.canaries and len(plant.copies) == 1 else {}
-    )
-    return {**json.loads(one.params), "split": one.cut, **copies}
+    if plant and plant.canaries and len(plant.copies) == 1:
+        stated["copies"] = plant.copies[0]
+    return stated
 
 
 def _rows(
@@ -220,7 +218,6 @@ def _rows(
     measures: Sequence[str],
     measured: Sequence[_Measured],
     suites: Sequence[Suite],
-    folders: Mapping[str, frozenset[str]],
 ) -> Iterator[dict[str, str]]:
     """Rows of the printed settings of one task, for readers."""
     theirs = rows_of(printed)
@@ -231,7 +228,7 @@ def _rows(
         [one for one in own if any(not pd.isna(row[name]) for name in one.means)]
         for own, row in zip(near, theirs, strict=True)
     ]
-    order = _folders_in_order(fitting, folders, {one.name for one in suites})
+    order = _folders_in_order(fitting, {one.name for one in suites})
     for row, alike, candidates in zip(theirs, near, fitting, strict=True):
         words = format_parameters(row["params"], shown).replace("split =", "cut =")
         cells = {"task": row["task"], "defense": row["defense"], "setting": words}
@@ -265,27 +262,22 @@ def _is_printed(one: _Measured, theirs: Row, suites: Sequence[Suite]) -> bool:
     )
 
 
-def _folders_in_order(
-    fitting: Sequence[Sequence[_Measured]],
-    folders: Mapping[str, frozenset[str]],
-    mirrors: set[str],
-) -> dict[str, frozenset[str]]:
+def _folders_in_order(fitting: Sequence[Sequence[_Measured]], mirrors: set[str]) -> list[str]:
     def place(name: str) -> tuple[Any, ...]:
-        held = [[o for o in own if folders[name] & {*o.setting.keys}] for own in fitting]
+        held = [[one for one in own if name in one.folders] for own in fitting]
         seeds, limit = max(one.weight for own in held for one in own)
         return name in mirrors, seeds, sum(map(bool, held)), limit
 
-    keys = {key for own in fitting for one in own for key in one.setting.keys}
-    names = [name for name in sorted(folders) if folders[name] & keys]
-    return {name: folders[name] for name in sorted(names, key=place, reverse=True)}
+    names = {name for own in fitting for one in own for name in one.folders}
+    return sorted(sorted(names), key=place, reverse=True)
 
 
 def _counting(
-    candidates: Sequence[_Measured], order: Mapping[str, frozenset[str]]
+    candidates: Sequence[_Measured], folders: Sequence[str]
 ) -> tuple[_Measured | None, str]:
     """The matching setting in the first folder that has one, and the folder's name."""
-    for name, keys in order.items():
-        if own := [one for one in candidates if keys & {*one.setting.keys}]:
+    for name in folders:
+        if own := [one for one in candidates if name in one.folders]:
             return max(own, key=lambda one: one.weight), name
     return None, ""
 

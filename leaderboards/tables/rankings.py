@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -92,7 +92,7 @@ class Ranking:
     @property
     def halving(self) -> Summary:
         """The setting that halves the leakage at the least cost, and that cost."""
-        able = [entry.halving for entry in self.entries if entry.halving.setting is not None]
+        able = (entry.halving for entry in self.entries if entry.halving.setting)
         return min(able, key=lambda summary: summary.value.value, default=NEVER)
 
     @property
@@ -123,41 +123,29 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     rows = list(table)
     every = (row for curve in curves(rows) for row in curve.results)
     same = grouped(every, lambda row: row.setting.offer)
-    return [
-        *_rankings(rows, rows, budget, same),
-        *_rankings(joint_results(rows, BOTH), rows, budget, same, BOTH[1:]),
-    ]
-
-
-def _rankings(
-    asked: Sequence[Result],
-    rows: Sequence[Result],
-    budget: float,
-    same: Mapping[tuple[object, ...], Sequence[Result]],
-    also: tuple[Goal, ...] = (),
-) -> Iterator[Ranking]:
-    """Rankings of the results that were asked for; `rows` are all results, with the baselines."""
-    made = [curve for curve in curves(asked) if curve.is_made_for_goal]
-    places = grouped(made, lambda one: (one.goal, one.attribute, one.task, one.model))
     order = list(GOAL_WORDS)
-    for place in sorted(places, key=lambda place: order.index(place[0])):
-        own = places[place]
-        within, ineffective, over = _entries(own, budget, same, also)
-        yield Ranking(
-            *place,
-            budget=budget,
-            within=within,
-            ineffective=ineffective,
-            over=over,
-            unpriced=tuple(curve for curve in own if curve.certified and not curve.priced),
-            uncertified=tuple(curve for curve in own if not curve.certified),
-            baselines=_baselines(
-                row
-                for row in rows
-                if (row.goal, row.attribute, row.setting.task, row.setting.model) == place
-            ),
-            also=also,
-        )
+    found = []
+    for asked, also in ((rows, ()), (joint_results(rows, BOTH), BOTH[1:])):
+        made = [curve for curve in curves(asked) if curve.is_made_for_goal]
+        places = grouped(made, lambda one: (one.goal, one.attribute, one.task, one.model))
+        for place in sorted(places, key=lambda place: order.index(place[0])):
+            own = places[place]
+            found.append(
+                Ranking(
+                    *place,
+                    budget,
+                    *_entries(own, budget, same, {place[0], *also}),
+                    unpriced=tuple(curve for curve in own if curve.certified and not curve.priced),
+                    uncertified=tuple(curve for curve in own if not curve.certified),
+                    baselines=_baselines(
+                        row
+                        for row in rows
+                        if (row.goal, row.attribute, row.setting.task, row.setting.model) == place
+                    ),
+                    also=also,
+                )
+            )
+    return found
 
 
 def reason_without_cost(curve: Curve) -> str:
@@ -201,7 +189,7 @@ def _entries(
     own: Sequence[Curve],
     budget: float,
     same: Mapping[tuple[object, ...], Sequence[Result]],
-    also: tuple[Goal, ...],
+    hidden: Collection[Goal],
 ) -> tuple[tuple[Entry, ...], tuple[Entry, ...], tuple[Entry, ...]]:
     """Entries of priced curves: those that help within the budget by rank, those that do not, and those above it."""
     within: list[Entry] = []
@@ -218,7 +206,7 @@ def _entries(
             leakage = setting.leakage
         else:
             kind = within if setting.clearly_reduces_leakage else ineffective
-        away = _gives_away(same[setting.setting.offer], {curve.goal, *also})
+        away = _gives_away(same[setting.setting.offer], hidden)
         kind.append(Entry(curve, 0, setting, leakage, curve.cost_of_halving(), away, summary.note))
     ranks = _ranks([entry.setting for entry in within])
     within = [replace(entry, rank=rank) for entry, rank in zip(within, ranks, strict=True)]
@@ -240,18 +228,19 @@ def _ranks(settings: Sequence[Result]) -> list[int]:
 
 def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, float]:
     """Leakage of a setting for the goals that are not hidden, the maximum over attributes."""
-    away: dict[Goal, float] = {}
-    for row in rows:
-        if row.goal not in hidden and row.is_certified and row.leakage.low > 0:
-            away[row.goal] = max(away.get(row.goal, 0.0), row.leakage.value)
-    return {goal: away[goal] for goal in GOAL_WORDS if goal in away}
+    leaking = (row for row in rows if row.is_certified and row.leakage.low > 0)
+    away = grouped(leaking, lambda row: row.goal)
+    return {
+        goal: max(row.leakage.value for row in away[goal])
+        for goal in GOAL_WORDS
+        if goal in away and goal not in hidden
+    }
 
 
 def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
-    baselines = [row for row in rows if row.is_baseline]
-
-    def best(name: str) -> Result | None:
-        own = (row for row in baselines if row.defense == name)
-        return max(own, key=lambda row: (row.is_certified, len(row.setting.seeds)), default=None)
-
-    return tuple(row for name in ("none", "untuned") if (row := best(name)))
+    by_name = grouped((row for row in rows if row.is_baseline), lambda row: row.defense)
+    return tuple(
+        max(by_name[name], key=lambda row: (row.is_certified, len(row.setting.seeds)))
+        for name in ("none", "untuned")
+        if name in by_name
+    )

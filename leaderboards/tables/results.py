@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import pandas as pd
 
-from leakboard.bench.contracts import Goal, Record
+from leakboard.bench.contracts import Goal, Record, grouped
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, format_interval
@@ -18,13 +18,11 @@ from leakboard.leaderboards.tables.leakage import (
     Aim,
     Candidate,
     Certification,
-    Leakage,
     Reader,
     Strongest,
     leakage,
 )
-from leakboard.leaderboards.tables.settings import Cost, Group, Setting, groups_of
-from leakboard.leaderboards.tables.twins import Twins
+from leakboard.leaderboards.tables.settings import Group, Setting, groups_of, place_of, twin_of
 
 
 @dataclass(frozen=True)
@@ -209,36 +207,27 @@ Attacks = Callable[[Candidate], bool]
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
 
 
-class ResultsTable(Sequence[Result]):
+class ResultsTable(tuple[Result, ...]):
     """All rows, in the order of the records: by group, setting and goal."""
 
-    def __init__(self, rows: Iterable[Result], groups: Sequence[Group] = ()) -> None:
-        self._rows = tuple(rows)
-        self.groups = tuple(groups)
-        self._under: dict[str, ResultsTable] = {}
+    groups: tuple[Group, ...]
+    _under: dict[str, ResultsTable]
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Result: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Result, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Result | tuple[Result, ...]:
-        return self._rows[index]
+    def __new__(cls, rows: Iterable[Result], groups: Iterable[Group] = ()) -> Self:
+        table = super().__new__(cls, rows)
+        table.groups, table._under = tuple(groups), {}
+        return table
 
     def select(self, **given: object) -> ResultsTable:
         """Rows with given values of some columns, such as `task="sst2", goal="label"`."""
 
         def agrees(row: Result) -> bool:
             return all(
-                getattr(row if name in RESULT_FIELDS else row.setting, name) == value
+                getattr(row if hasattr(row, name) else row.setting, name) == value
                 for name, value in given.items()
             )
 
-        return ResultsTable(filter(agrees, self._rows), self.groups)
+        return ResultsTable(filter(agrees, self), self.groups)
 
     @property
     def settings(self) -> list[Setting]:
@@ -250,13 +239,12 @@ class ResultsTable(Sequence[Result]):
         """The table without submitted settings that were not reproduced."""
         if all(setting.is_reproduced for setting in self.settings):
             return self
-        kept = [[one for one in group.settings if one.is_reproduced] for group in self.groups]
         groups = [
-            replace(group, settings=own)
-            for group, own in zip(self.groups, kept, strict=True)
-            if own
+            replace(group, settings=[one for one in group.settings if one.is_reproduced])
+            for group in self.groups
         ]
-        return ResultsTable((row for row in self._rows if row.setting.is_reproduced), groups)
+        rows = (row for row in self if row.setting.is_reproduced)
+        return ResultsTable(rows, [group for group in groups if group.settings])
 
     def under(self, attacks: Attacks) -> ResultsTable:
         """The table restricted to some attacks, also on the twins; that of a `Reader` is computed once."""
@@ -271,13 +259,10 @@ class ResultsTable(Sequence[Result]):
 
     def frame(self) -> pd.DataFrame:
         """One row per setting and goal; `results/README.md` explains the columns."""
-        return pd.DataFrame([row.row() for row in self._rows])
+        return pd.DataFrame([row.row() for row in self])
 
     def __repr__(self) -> str:
         return f"<ResultsTable: {len(self)} settings × goals in {len(self.groups)} groups>"
-
-
-RESULT_FIELDS = {column.name for column in fields(Result)} | {"defense"}
 
 
 def undefended_row(rows: Iterable[Result]) -> Result | None:
@@ -297,26 +282,34 @@ def undefended_row(rows: Iterable[Result]) -> Result | None:
     )
 
 
-def results_table(records: Iterable[Record], attacks: Attacks = ALL) -> ResultsTable:
-    """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row.
-
-    Args:
-        attacks: attacks from which the strongest is chosen, such as those of a paper.
-    """
-    return _table(groups_of(records), attacks)
+def results_table(records: Iterable[Record]) -> ResultsTable:
+    """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row."""
+    return _table(groups_of(records), ALL)
 
 
 def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
-    attacked = {
-        id(setting): _by_aim(setting, attacks) for group in groups for setting in group.settings
-    }
-    twins = Twins(groups, attacked)
+    settings = ResultsTable((), groups).settings
+    attacked = {id(setting): _by_aim(setting, attacks) for setting in settings}
+    undefended = grouped((setting for setting in settings if setting.undefended), place_of)
     rows: list[Result] = []
     for group in groups:
         for setting in group.settings:
-            cost = group.cost(setting)
+            cost, near = group.cost(setting), undefended.get(place_of(setting), [])
             for aim, mine in attacked[id(setting)].items():
-                rows.append(_result(setting, aim, mine, cost, twins))
+                twin, keys = twin_of(setting, aim, near, attacked)
+                rows.append(
+                    Result(
+                        setting=setting,
+                        goal=aim[0],
+                        attribute=aim[1],
+                        cost=cost.points,
+                        cost_by_seed=cost.by_seed,
+                        cost_reason=cost.reason,
+                        is_equally_tuned=cost.is_equally_tuned,
+                        twin_keys=keys,
+                        **_numbers(mine, twin),
+                    )
+                )
     return ResultsTable(rows, groups)
 
 
@@ -330,30 +323,15 @@ def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
     return {aim: chosen[aim] for aim in sorted(chosen, key=lambda a: (order.index(a[0]), a[1]))}
 
 
-def _result(setting: Setting, aim: Aim, mine: Strongest, cost: Cost, twins: Twins) -> Result:
-    twin, keys = twins.of(setting, aim, mine)
-    return Result(
-        setting=setting,
-        goal=aim[0],
-        attribute=aim[1],
-        cost=cost.points,
-        cost_by_seed=cost.by_seed,
-        cost_reason=cost.reason,
-        is_equally_tuned=cost.is_equally_tuned,
-        twin_keys=keys,
-        **_numbers(mine, twin),
-    )
-
-
 def _numbers(mine: Strongest, twin: Strongest | None) -> dict[str, Any]:
     """Fields of a row that depend on what the attacks read."""
     common = twin and twin.on(mine.candidates)
-    share: Leakage = leakage(mine, common)
+    share, by_seed, certification = leakage(mine, common)
     leading = mine.leading
     return {
-        "leakage": share.share,
-        "leakage_by_seed": share.by_seed,
-        "certification": share.certification,
+        "leakage": share,
+        "leakage_by_seed": by_seed,
+        "certification": certification,
         "success": mine.success,
         "success_by_seed": {seed: reading.success.value for seed, reading in mine.by_seed.items()},
         "advantage": mine.advantage,
@@ -363,7 +341,7 @@ def _numbers(mine: Strongest, twin: Strongest | None) -> dict[str, Any]:
         "ceiling": mine.mean("ceiling"),
         "twin_success": common.success if common else MISSING,
         "twin_advantage": common.advantage if common else MISSING,
-        "attack": mine.attack,
+        "attack": leading.candidate[0],
         "attack_version": leading.version,
         "channel": leading.candidate[2],
         "n": min(reading.n for reading in mine.by_seed.values()),
@@ -380,14 +358,7 @@ def most_leaking(rows: Sequence[Result], goal: Goal) -> Result:
     """
     for row in rows:
         if not row.is_certified:
-            return replace(
-                row,
-                goal=goal,
-                certification=NOT_CERTIFIED,
-                leakage=MISSING,
-                leakage_by_seed={},
-                parts=tuple(rows),
-            )
+            return replace(row, goal=goal, parts=tuple(rows))
     seeds = set.intersection(*(set(row.leakage_by_seed) for row in rows))
     if seeds and any(row.leakage_by_seed.keys() != seeds for row in rows):
         rows = [row.on(seeds) for row in rows]

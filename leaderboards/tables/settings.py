@@ -11,16 +11,17 @@ from typing import Any
 
 from leakboard.bench.contracts import CORRELATIONS, Plant, Record, grouped
 from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
-from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private
+from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private, twin_settings
 from leakboard.bench.tasks import planted_view
 from leakboard.leaderboards.tables.defenses import (
-    choice_of,
+    class_of,
     describe_limit,
     display_name,
     labels_of,
+    other_params,
 )
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
-from leakboard.leaderboards.tables.leakage import Aim, Readings, readings
+from leakboard.leaderboards.tables.leakage import Aim, Readings, Strongest, readings
 
 NOT_REPRODUCED = "not reproduced"
 """Mark of submitted settings whose defense was not run again."""
@@ -37,7 +38,6 @@ class Setting:
         group: digits that comparable settings share: task, model, data, planted secrets.
         conditions: the group in words, with the training if all share it, and the number of seeds.
         params: parameters of the defense as JSON.
-        choice: parameters without those that state circumstances.
         setup: digits of the data, training and versions.
         label: words that distinguish the settings of a defense in the group.
         records: records by seed.
@@ -50,7 +50,6 @@ class Setting:
     cut: int
     defense: str
     params: str
-    choice: str
     setup: str
     label: str
     knob: str
@@ -102,7 +101,8 @@ class Setting:
         Records of one offer may differ in circumstances, examples and versions. Epochs and rates belong to the offer.
         """
         training = self.first.cell.train.model_dump_json(exclude=set(ALIKE))
-        return self.task, self.model, self.defense, self.choice, self.cut, training
+        choice = other_params(self.params, *class_of(self.defense).circumstances)
+        return self.task, self.model, self.defense, choice, self.cut, training
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -213,6 +213,53 @@ class Group:
         return Cost(lost, by_seed, alike)
 
 
+def place_of(setting: Setting) -> tuple[object, ...]:
+    """What a setting shares with its twin: data, model and cut."""
+    cell = setting.first.cell
+    return cell.data_hash, cell.model_hash, cell.cut
+
+
+def twin_of(
+    setting: Setting,
+    aim: Aim,
+    undefended: Sequence[Setting],
+    attacked: Mapping[int, Mapping[Aim, Strongest]],
+) -> tuple[Strongest | None, tuple[str, ...]]:
+    """The strongest attack on the twin, and the keys of its records; an undefended setting is its own twin.
+
+    The twin is the defense with protection off, as its class names it, on the same data, model and cut. Twins with
+    equal training are preferred, then those of the same group, then the one with most common seeds, and then the one
+    that leaks most.
+    """
+    mine = attacked[id(setting)][aim]
+    if setting.undefended:
+        return mine, setting.keys
+    names = twin_settings((setting.defense, setting.params))
+
+    def preference(one: Setting) -> tuple[bool, bool, int, float]:
+        theirs = attacked[id(one)][aim]
+        in_group = one.group == setting.group
+        is_alike = one.first.cell.train == setting.first.cell.train
+        common = theirs.candidates.keys() & mine.candidates.keys()
+        return in_group and is_alike, in_group, len(common), theirs.advantage.value
+
+    near = [
+        one
+        for one in undefended
+        if aim in attacked[id(one)]
+        and (one.is_reproduced or not setting.is_reproduced)
+        and (one.defense == setting.defense if names is None else _full_name(one) in names)
+    ]
+    best = max(near, key=preference, default=None)
+    return (attacked[id(best)][aim], best.keys) if best else (None, ())
+
+
+def _full_name(setting: Setting) -> tuple[str, str]:
+    """Defense and parameters, including those that the records lack."""
+    known = twin_settings((setting.defense, setting.params))
+    return next(iter(known)) if known else (setting.defense, setting.params)
+
+
 def groups_of(records: Iterable[Record]) -> list[Group]:
     """Groups of comparable settings, those with most defenses first; shadow models are left out."""
     together = group_records([record for record in records if record.cell.shadow is None])
@@ -239,14 +286,15 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
             cut=row["cut"],
             defense=row["defense"],
             params=row["params"],
-            choice=choice_of(row["defense"], row["params"]),
             setup=row["setup"],
-            label=label.text + _mark(by_seed.values()),
-            knob=label.knob,
-            knob_value=label.value,
+            label=label + _mark(by_seed.values()),
+            knob=knob,
+            knob_value=value,
             records=dict(sorted(by_seed.items())),
         )
-        for row, label, by_seed in zip(rows, labels_of(rows), found.values(), strict=True)
+        for row, (label, knob, value), by_seed in zip(
+            rows, labels_of(rows), found.values(), strict=True
+        )
     ]
     measured = [setting for setting in settings if not setting.utility.is_missing]
     open_ = [setting for setting in measured if setting.undefended and setting.defense != UNTUNED]
@@ -299,15 +347,17 @@ def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
 
 def _setup(records: Sequence[Record]) -> str:
     cell = records[0].cell
-    seeds: dict[tuple[object, ...], set[int]] = {}
-    for own in (record.cell for record in records):
-        where = own.cut, own.defense.model_dump_json(), own.train
-        seeds.setdefault(where, set()).add(own.seed)
-    fewest, most = (bound(map(len, seeds.values())) for bound in (min, max))
+    cells = [record.cell for record in records]
+    alike = grouped(cells, lambda own: (own.cut, own.defense.model_dump_json(), own.train))
+    seeds = [len({own.seed for own in of_setting}) for of_setting in alike.values()]
+    fewest, most = min(seeds), max(seeds)
     words = [describe_limit(cell.limit)]
     words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
-    words += [_canaries(cell.plant.copies)] if cell.plant and cell.plant.canaries else []
-    trained = {record.cell.train for record in records if record.cell.defense.name != UNTUNED}
+    if cell.plant and cell.plant.canaries:
+        # Old records have several numbers of copies at once.
+        copies = cell.plant.copies
+        words += [f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"]
+    trained = {own.train for own in cells if own.defense.name != UNTUNED}
     if len(trained) > 1:
         words += ["each trained in its own way"]
     else:
@@ -324,8 +374,3 @@ def _coins(plant: Plant) -> str:
     if plant.per_author is None:
         return f"{plant.audit} of them by a coin"
     return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"
-
-
-def _canaries(copies: Sequence[int]) -> str:
-    """Number of copies of canaries in words; old records have several numbers at once."""
-    return f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"

@@ -4,8 +4,7 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import Channel, Claim, Goal
-from leakboard.leaderboards.findings.answers import halving, headlines, idle
-from leakboard.leaderboards.findings.audits import audits
+from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
 from leakboard.leaderboards.tables.results import results_table
 
 LEAKS = {110: 0.93, 75: 0.5, 60: 0.2}

@@ -6,8 +6,8 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
-from leakboard.leaderboards.findings.planning import power_table, records_table
-from leakboard.leaderboards.findings.power import power
+from leakboard.leaderboards.findings.documents import Writers, hours_table, tuning_table
+from leakboard.leaderboards.findings.power import board_power, claims_power, power
 from leakboard.leaderboards.tables import RecordSet, claim_verdicts, results_table
 from leakboard.leaderboards.tables.claims import PrintedClaim
 
@@ -33,7 +33,7 @@ def cells(defense, params, shifts, **fields):
 
 
 @pytest.fixture
-def table(monkeypatch):
+def table():
     records = [
         *cells("none", {}, (0, 0, 0), undefended=True),
         *cells("sap", {"eta": 75.0}, QUIET),
@@ -41,7 +41,6 @@ def table(monkeypatch):
         *(record("untuned", {}, seed, 0.5, []) for seed in range(3)),
     ]
     claims = [PrintedClaim.model_validate(CLAIM)]
-    monkeypatch.setattr("leakboard.leaderboards.findings.planning.printed_claims", lambda: claims)
     table = results_table(records)
     return table, claim_verdicts(table, claims)
 
@@ -52,7 +51,7 @@ def rows(text):
 
 
 def test_the_spread_is_pooled_over_pairs_so_that_luck_in_one_does_not_plan(table):
-    text = power_table("claims", *table)
+    text = claims_power(*table)
     assert text.startswith("0 of 1 claims are decided (0 replicated, 0 contradicted).")
     (row,) = rows(text)
     spread = sqrt((0.1**2 + 3**2) / 2)
@@ -63,39 +62,33 @@ def test_the_spread_is_pooled_over_pairs_so_that_luck_in_one_does_not_plan(table
     assert int(row["cells"]) == 2 * (needed - 3)
 
 
-def obstacle(monkeypatch, success, **fields):
+def obstacle(success, **fields):
     """The last columns of a claim about SAP and SAP-CTI, whose success differs little from seed to seed."""
     claim = CLAIM | {"b": {"defense": "sap-cti"}, "metric": "success", "goal": "inversion"} | fields
     claims = [PrintedClaim.model_validate(claim)]
-    monkeypatch.setattr("leakboard.leaderboards.findings.planning.printed_claims", lambda: claims)
     records = [
         record(defense, {"eta": 75.0}, seed, 0.8, [leak(value + seed * shift)])
         for defense, value, shift in success
         for seed in range(3)
     ]
     table = results_table(records)
-    (row,) = rows(power_table("claims", table, claim_verdicts(table, claims)))
+    (row,) = rows(claims_power(table, claim_verdicts(table, claims)))
     assert row["verdict"] == "undecided"
     return row["cells"], row["hours"]
 
 
-def test_a_claim_whose_seeds_suffice_names_what_keeps_it_open(monkeypatch):
+def test_a_claim_whose_seeds_suffice_names_what_keeps_it_open():
     """More cells would not decide where no attack reads anything, or where the difference is as large as the margin."""
     blind = ("sap", 0.06, 0.0), ("sap-cti", 0.06, 0.0)
-    assert obstacle(monkeypatch, blind) == ("–", "no attack works")
+    assert obstacle(blind) == ("–", "no attack works")
     close = ("sap", 0.80, 0.0), ("sap-cti", 0.789, 0.001)
-    found = obstacle(monkeypatch, close, expect="equal", margin=0.01)
+    found = obstacle(close, expect="equal", margin=0.01)
     assert found == ("–", "at the margin")
 
 
 def test_costs_and_leakages_are_summed_up_by_task(table):
-    cost = next(row for row in rows(power_table("board", *table)) if row["measure"] == "cost")
+    cost = next(row for row in rows(board_power(table[0])) if row["measure"] == "cost")
     assert (cost["task"], cost["settings"], cost["power ≥ 0.5"]) == ("reviews", "2", "1 of 2")
-
-
-def test_another_block_is_refused(table):
-    with pytest.raises(LeakboardError, match="expected 'claims' or 'board'"):
-        power_table("all", *table)
 
 
 @pytest.fixture
@@ -118,7 +111,7 @@ def folders(tmp_path):
 
 
 def test_settings_are_counted_by_their_trials_and_trials_are_no_settings(folders):
-    text = records_table("tuning", folders)
+    text = tuning_table(folders)
     assert text.startswith("1 of 4 settings were tuned, in the folders below. In 1 more, none was.")
     assert [tuple(row.values()) for row in rows(text)] == [
         ("tuned", "0", "1", "No protection"),
@@ -127,7 +120,7 @@ def test_settings_are_counted_by_their_trials_and_trials_are_no_settings(folders
 
 
 def test_hours_are_those_of_the_cells_of_each_folder(folders):
-    text = records_table("hours", folders)
+    text = hours_table(folders)
     seconds = folders.records[0].cost.total_seconds
     assert text.startswith(f"6 cells took {6 * seconds / 3600:.0f} hours of one process.")
     assert [(row["folder"], row["cells"], row["seeds"]) for row in rows(text)] == [
@@ -137,6 +130,9 @@ def test_hours_are_those_of_the_cells_of_each_folder(folders):
     ]
 
 
-def test_another_block_of_records_is_refused(folders):
+def test_another_block_is_refused(folders):
+    writers = Writers(folders)
+    with pytest.raises(LeakboardError, match="expected 'claims' or 'board'"):
+        writers["power"]("all")
     with pytest.raises(LeakboardError, match="expected 'tuning' or 'hours'"):
-        records_table("all", folders)
+        writers["records"]("all")

@@ -1,5 +1,6 @@
 """What seeds can decide: against simulations, printed tables of power, and scipy's noncentral t-distribution."""
 
+from dataclasses import replace
 from math import isnan, sqrt
 
 import numpy as np
@@ -11,7 +12,6 @@ from leakboard.leaderboards.findings import power as module
 from leakboard.leaderboards.findings.power import (
     comparisons,
     describe_power,
-    excluded,
     power,
     power_notes,
 )
@@ -49,8 +49,9 @@ def test_power_of_equality_is_the_share_of_simulated_intervals_inside_the_margin
 
 def test_what_seeds_exclude_is_half_an_interval():
     low, high = stats.t.interval(0.95, 4, 0, 2 / sqrt(5))
-    assert excluded(2, 5) == pytest.approx((high - low) / 2)
-    assert isnan(excluded(2, 1))
+    first = replace(comparisons(results_table(pilot()), [])[0], spread=2.0)
+    assert first.excluded(5) == pytest.approx((high - low) / 2)
+    assert isnan(first.excluded(1))
 
 
 NOISE = (0.010, -0.012, 0.004)
