@@ -21,8 +21,8 @@ from leakboard.leaderboards.site.answers import (
     questions_of,
     words_to_hide,
 )
-from leakboard.leaderboards.site.markup import environment, slug
-from leakboard.leaderboards.site.methods import MethodPages
+from leakboard.leaderboards.site.markup import code_path, environment
+from leakboard.leaderboards.site.methods import by_goal, method_pages
 from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
 from leakboard.leaderboards.tables import BUDGET, results_table
 
@@ -74,7 +74,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
     """Writes all pages and files of a site into an empty folder, and counts the pages."""
     table = results_table(collection.records.values())
     questions, templates = questions_of(table), environment()
-    methods = MethodPages(collection, table, questions)
+    methods = method_pages(collection, table, questions)
     templates.globals |= {
         "has_docs": has_docs,
         "data_version": collection.version,
@@ -87,30 +87,28 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
 
-    def page(path: str, template: str, **variables: object) -> None:
+    def page(path: str, template: str, /, **variables: object) -> None:
         root = "../" * path.count("/")
         write(path, templates.get_template(template).render(root=root, **variables))
 
-    groups = methods.groups()
-    made = [entry for goal, own in groups["defenses"].items() if goal for entry in own]
-    front = _front(questions) | {"defenses": [entry for entry in made if entry["curves"]]}
-    page("index.html", "index.html", notes=collection.notes, **front)
-    for kind, names in methods.names.items():
-        for name in names:
-            page(f"{kind}s/{slug(name)}.html", "method.html", **methods.page(kind, name))
-    page("methods.html", "methods.html", kinds=groups)
+    kinds = by_goal(methods)
+    defenses = [one for own in kinds["defenses"].values() for one in own if one["main"]]
+    page("index.html", "index.html", notes=collection.notes, defenses=defenses, **_front(questions))
+    for one in methods:
+        page(one["path"], "method.html", **one)
+    page("methods.html", "methods.html", kinds=kinds)
     rules = grouped(findings(table), lambda one: TITLES[one.rule])
     heads = [own[0] for own in rules.values()][:HEADLINES]
     page("findings.html", "findings.html", conditions=CONDITIONS, rules=rules, headlines=heads)
     page("records.html", "records.html")
     _write_assets(folder / "assets")
-    texts = {f"code/{name}": text for name, text in methods.code().items()}
+    texts = {code_path(one["kind"], one["name"]): one["code"] for one in methods if one["code"]}
     texts["data/front.js"] = script("leakboardFront", front_data(questions))
     texts["data/records.js"] = script(VARIABLE, records_data(collection))
     texts["data/results.csv"] = table.frame().to_csv(index=False)
     for path, text in texts.items():
         write(path, text)
-    return 4 + sum(map(len, methods.names.values()))
+    return 4 + len(methods)
 
 
 def _front(questions: Sequence[Question]) -> dict[str, object]:

@@ -32,7 +32,7 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
     made = templates(package)
     made.globals |= {
         "version": __version__,
-        "slug": slug,
+        "code_path": code_path,
         "page_of": page_of,
         "word_of": word_of,
         "anchor": anchor,
@@ -79,6 +79,11 @@ def slug(name: str) -> str:
 def page_of(kind: str, name: str, root: str = "") -> str:
     """The address of the page of a defense or an attack, from a page from which `root` leads to the front."""
     return f"{root}{kind}s/{slug(name)}.html"
+
+
+def code_path(kind: str, name: str) -> str:
+    """The address of the source of a method, from the front."""
+    return f"code/{kind}-{slug(name)}.txt"
 
 
 def anchor(one: Result) -> str:
