@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import floor, isnan, log10
+from math import isnan, log10
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib.ticker import LogLocator, MaxNLocator
 
 from leakboard.leaderboards.rendering.plot import Axis, Panel, Plot
 from leakboard.leaderboards.rendering.table import Table
@@ -79,12 +80,8 @@ class _Scale:
     def _own_ticks(self) -> list[tuple[float, str]]:
         """Powers of ten, or about five multiples of 1, 2 or 5 times a power of ten."""
         if self.axis.log:
-            powers = range(floor(self.low), floor(self.high) + 1)
-            return [(10.0**n, f"{10.0**n:g}") for n in powers]
-        span = self.high - self.low
-        power = 10.0 ** floor(log10(span / 4))
-        step = next(n * power for n in (1, 2, 5, 10) if span / (n * power) <= 5.5)
-        values = [step * (floor(self.low / step) + n) for n in range(12)]
+            return [(x, f"{x:g}") for x in LogLocator().tick_values(10**self.low, 10**self.high)]
+        values = MaxNLocator(6, steps=[1, 2, 5, 10]).tick_values(self.low, self.high)
         return [(v, f"{100 * v:.0f} %" if self.axis.percent else f"{v:z.6g}") for v in values]
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.bench.submissions import Collection, collect
-from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings, model_name, task_name
+from leakboard.leaderboards.findings import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.site.answers import (
     BUDGETS,
-    Question,
     first_of,
     front_data,
     plot_of,
@@ -93,7 +92,19 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
 
     kinds = by_goal(methods)
     defenses = [one for own in kinds["defenses"].values() for one in own if one["main"]]
-    page("index.html", "index.html", notes=collection.notes, defenses=defenses, **_front(questions))
+    first = first_of(questions)
+    page(
+        "index.html",
+        "index.html",
+        notes=collection.notes,
+        questions=questions,
+        first=first,
+        plot=plot_of(first) if first else "",
+        words=words_to_hide(questions),
+        budgets=BUDGETS,
+        budget=BUDGET,
+        defenses=defenses,
+    )
     for one in methods:
         page(one["path"], "method.html", **one)
     page("methods.html", "methods.html", kinds=kinds)
@@ -101,7 +112,8 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
     heads = [own[0] for own in rules.values()][:HEADLINES]
     page("findings.html", "findings.html", conditions=CONDITIONS, rules=rules, headlines=heads)
     page("records.html", "records.html")
-    _write_assets(folder / "assets")
+    with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
+        shutil.copytree(assets, folder / "assets")
     texts = {code_path(one["kind"], one["name"]): one["code"] for one in methods if one["code"]}
     texts["data/front.js"] = script("leakboardFront", front_data(questions))
     texts["data/records.js"] = script(VARIABLE, records_data(collection))
@@ -109,27 +121,6 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
     for path, text in texts.items():
         write(path, text)
     return 4 + len(methods)
-
-
-def _front(questions: Sequence[Question]) -> dict[str, object]:
-    """The variables of the front page: the question it opens with, and its answer."""
-    first = first_of(questions)
-    return {
-        "first": first,
-        "plot": plot_of(first) if first else "",
-        "words": [(word, word) for word in words_to_hide(questions)],
-        "tasks": [(task, task_name(task)) for task in {one.task: None for one in questions}],
-        "models": [(model, model_name(model)) for model in {one.model: None for one in questions}],
-        "budgets": [(f"{b:g}", f"{b:g} point{'s' * (b != 1)}") for b in BUDGETS],
-        "budget": f"{BUDGET:g}",
-    }
-
-
-def _write_assets(folder: Path) -> None:
-    folder.mkdir()
-    with as_file(files("leakboard.leaderboards.site") / "assets") as assets:
-        for name in ("style.css", "site.js", "threats.svg"):
-            shutil.copyfile(assets / name, folder / name)
 
 
 def _copy_docs(docs: Path, to: Path) -> None:
