@@ -90,6 +90,14 @@ def row_axis(names: Sequence[str], shared: bool = True) -> Axis:
     return Axis("", -0.6, len(names) - 0.4, ticks, rises=False, shared=shared)
 
 
+def row_points(settings: Sequence[Result], values: Iterable[Interval]) -> Iterator[Series]:
+    """The value of each setting in its row of `row_axis`, where there is one."""
+    for n, (one, value) in enumerate(zip(settings, values, strict=True)):
+        if not value.is_missing:
+            how = style_of(one.defense)
+            yield Series("", [Point.of(value, float(n), detail=one.name)], how.colour, how.marker)
+
+
 def lines(curve: Curve, to_point: Callable[[Result], Numbers | None]) -> list[Series]:
     """Lines of a defense along its knob: one joins settings of equal parameters, cut and training.
 

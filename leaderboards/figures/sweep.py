@@ -200,7 +200,8 @@ def _axis(xs: Sequence[Any], against: str) -> tuple[dict[Any, float], Axis]:
     numeric = ordered == numbers and not any(isinstance(x, bool) for x in numbers)
     place = {x: float(x) if numeric else float(n) for n, x in enumerate(ordered)}
     log = numeric and numbers[0] > 0 and numbers[-1] >= LOG_FROM * numbers[0]
-    ticks = [(at, _tick(x)) for x, at in place.items()]
+    words = ["none" if x is None else f"{x:g}" if isinstance(x, float) else str(x) for x in place]
+    ticks = [*zip(place.values(), words, strict=True)]
     return place, Axis(_axis_name(against), ticks=ticks, log=log)
 
 
@@ -208,10 +209,6 @@ def _axis_name(against: str) -> str:
     return AXES.get(
         against, format_parameter(against, "").rstrip(" =") or against.replace("_", " ")
     )
-
-
-def _tick(x: Any) -> str:
-    return "none" if x is None else f"{x:g}" if isinstance(x, float) else str(x)
 
 
 def _colours(swept: Sequence[Swept]) -> dict[str, str]:

@@ -24,4 +24,4 @@ from .table import in_unit as in_unit
 from .table import leakage_cell as leakage_cell
 from .table import markdown as markdown
 from .table import markdown_table as markdown_table
-from .terminal import terminal_table as terminal_table
+from .terminal import TerminalTable as TerminalTable

@@ -12,8 +12,6 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.transforms import Bbox
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
@@ -129,12 +127,13 @@ class _Part:
         self.handles = legend_entries(plot.panels)
         for handle in self.handles:
             handle.set_label(fill(str(handle.get_label()), int((width - 0.6) / 0.052)))
-        self.per_row = _per_row(self.handles, width)
-        lines = sum(
-            max(str(handle.get_label()).count("\n") + 1 for handle in own)
-            for n in range(0, len(self.handles), self.per_row)
-            if (own := self.handles[n : n + self.per_row])
+        labels = [str(handle.get_label()).split("\n") for handle in self.handles]
+        longest = max((len(line) for label in labels for line in label), default=0)
+        self.per_row = max(1, min(len(labels), int(width / (0.55 + 0.052 * longest))))
+        tallest = (
+            max(map(len, labels[n : n + self.per_row])) for n in range(0, len(labels), self.per_row)
         )
+        lines = sum(tallest)
         self.height = sum(self.heights) + LEGEND * lines + (0.1 if lines else 0.0)
 
     def draw(self, frame: SubFigure) -> list[tuple[Axes, Panel]]:
@@ -182,11 +181,3 @@ def _settle(figure: Figure) -> None:
     figure.set_layout_engine(None)
     for ax in figure.axes:
         ax.set_position(Bbox(ax.get_position().get_points().round(6)))
-
-
-def _per_row(handles: Sequence[Line2D | Patch], width: float) -> int:
-    """Number of legend entries that fit into a row."""
-    longest = max(
-        (len(line) for handle in handles for line in str(handle.get_label()).split("\n")), default=0
-    )
-    return max(1, min(len(handles), int(width / (0.55 + 0.052 * longest))))

@@ -51,10 +51,7 @@ SYMBOLS = {
 }
 """Characters that pdfLaTeX does not know in text."""
 SPACE = re.compile(r"[^\S\u00a0]+")
-GREEK = re.compile(
-    "GREEK SMALL LETTER (ALPHA|BETA|GAMMA|DELTA|EPSILON|ZETA|ETA|THETA|IOTA|KAPPA|LAMDA|MU|NU|XI|PI|RHO|SIGMA|TAU"
-    "|UPSILON|PHI|CHI|PSI|OMEGA)|GREEK CAPITAL LETTER (GAMMA|DELTA|THETA|LAMDA|XI|PI|SIGMA|UPSILON|PHI|PSI|OMEGA)"
-)
+GREEK = frozenset("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ")
 """Letters with commands; other capitals look like Latin ones."""
 
 
@@ -122,8 +119,8 @@ def _escaped(each: str) -> str:
     kind, _, digit = unicodedata.decomposition(each).partition(" ")
     if kind in ("<super>", "<sub>"):
         return rf"\text{kind[1:-1]}script{{{escape_latex(chr(int(digit, 16)))}}}"
-    if greek := GREEK.fullmatch(unicodedata.name(each, "")):
-        name = (greek[1] or greek[2]).lower().replace("lamda", "lambda")
+    if each in GREEK:
+        name = unicodedata.name(each).rpartition(" ")[2].lower().replace("lamda", "lambda")
         return rf"$\{name.capitalize() if each.isupper() else name}$"
     return each if each.isprintable() else ""
 

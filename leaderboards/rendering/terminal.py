@@ -49,11 +49,6 @@ class TerminalTable:
             yield Text(note, style="dim")
 
 
-def terminal_table(table: Table) -> TerminalTable:
-    """The table for `rich.print`."""
-    return TerminalTable(table)
-
-
 def _layout(
     table: Table, rows: Sequence[Sequence[Cell]], width: int
 ) -> tuple[list[int], list[int]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from leakboard.bench.contracts import Leak, grouped
+from leakboard.bench.contracts import Leak
 from leakboard.bench.external import Audit
 from leakboard.leaderboards.rendering import Cell, Table, columns
 from leakboard.leaderboards.tables import count
-from leakboard.leaderboards.terminal.layout import FIRST
+from leakboard.leaderboards.terminal.layout import FIRST, best_first
 
 COLUMNS = columns("attack", "goal", ">success", ">chance", "?reads", "?metric", "?view")
 EXPLANATION = (
@@ -27,7 +27,9 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
         yield (
             f"The recording ended early ({audit.cut_short}): the transcript holds only the beginning of the training."
         )
-    scored = _ordered([leak for leak in audit.leaks if leak.success is not None])
+    scored = [leak for leak in audit.leaks if leak.success is not None]
+    scored.sort(key=lambda leak: -(leak.advantage or 0))
+    scored = best_first(scored, lambda leak: (leak.goal, leak.attribute))
     shown = scored if everything else scored[:FIRST]
     if shown:
         yield Table("Attacks", COLUMNS, [_row(leak) for leak in shown])
@@ -47,13 +49,6 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
     more, unsaid = len(scored) - len(shown), len(missing) - len(shown_reasons)
     if more or unsaid:
         yield f"{count(more, 'more score')} and {count(unsaid, 'skipped attack')}; all with --all"
-
-
-def _ordered(scored: Sequence[Leak]) -> list[Leak]:
-    """By advantage, the strongest attack of each goal and attribute before all others."""
-    ranked = sorted(scored, key=lambda leak: -(leak.advantage or 0))
-    best = [own[0] for own in grouped(ranked, lambda leak: (leak.goal, leak.attribute)).values()]
-    return [*best, *(leak for leak in ranked if not any(leak is one for one in best))]
 
 
 def _row(leak: Leak) -> list[Cell | str]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from leakboard.bench.contracts import grouped
 from leakboard.leaderboards.findings import CONDITIONS, TITLES, Finding
-from leakboard.leaderboards.rendering import Table, terminal_table
+from leakboard.leaderboards.rendering import Table, TerminalTable
 from leakboard.leaderboards.tables import Result, count, format_number
 
+T = TypeVar("T")
 FIRST = 10
 """Number of rows or sentences without `--all`."""
 
@@ -23,11 +26,17 @@ def success_words(row: Result) -> str:
     return f"{row.attack_title}: {row.metric} {success}, guessing {guessing}"
 
 
+def best_first(ranked: Sequence[T], kind: Callable[[T], Hashable]) -> list[T]:
+    """The first of each kind before all others."""
+    best = [own[0] for own in grouped(ranked, kind).values()]
+    return [*best, *(one for one in ranked if not any(one is each for each in best))]
+
+
 def printable(parts: Iterable[Table | str]) -> Iterator[RenderableType]:
     """Tables and sentences for rich, with an empty line after each table."""
     for part in parts:
         if isinstance(part, Table):
-            yield terminal_table(part)
+            yield TerminalTable(part)
             yield Text("")
         else:
             yield Text(part)  # no markup, since names may contain brackets

@@ -25,7 +25,7 @@ from leakboard.leaderboards.tables import (
     mean_interval,
     varying_names,
 )
-from leakboard.leaderboards.terminal.layout import FIRST, success_words
+from leakboard.leaderboards.terminal.layout import FIRST, best_first, success_words
 
 LEAK = [
     "attack",
@@ -109,9 +109,7 @@ def _utilities_parts(
 ) -> Iterator[Table | str]:
     """Settings by utility, the best of each defense before all others."""
     settings = sorted(table.settings, key=lambda one: (one.utility.is_missing, -one.utility.value))
-    defenses = grouped(settings, lambda one: one.defense).values()
-    best = [own[0] for own in defenses]
-    ordered = [*best, *(setting for setting in settings if setting not in best)]
+    ordered = best_first(settings, lambda one: one.defense)
     shown = ordered if everything else ordered[:FIRST]
     rows: list[Sequence[Cell | str] | str] = [
         [

@@ -16,12 +16,12 @@ from leakboard.leaderboards.rendering import (
     Cell,
     Column,
     Table,
+    TerminalTable,
     html_table,
     latex_document,
     latex_table,
     leakage_cell,
     markdown_table,
-    terminal_table,
 )
 from leakboard.leaderboards.rendering.latex import escape_latex
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
@@ -53,7 +53,7 @@ TABLE = Table(
 
 def printed(table: Table, width: int) -> str:
     console = Console(width=width, file=StringIO())
-    console.print(terminal_table(table))
+    console.print(TerminalTable(table))
     return console.file.getvalue()
 
 

@@ -18,7 +18,7 @@ from leakboard.bench.running.plan import plan_notes
 from leakboard.bench.tasks import UserTask, load_task
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.redacted import Redacted
-from leakboard.leaderboards.rendering import Cell, Column, Table, html_table, terminal_table
+from leakboard.leaderboards.rendering import Cell, Column, Table, TerminalTable, html_table
 
 SCRIPTS = {
     "Chinese": ("这部电影非常好看", "差评", "好评"),
@@ -130,5 +130,5 @@ def test_tables_on_pages_and_terminals_show_every_character(script):
     page = str(html_table(table))
     assert page.count(text) >= 3
     console = Console(width=100, file=StringIO())
-    console.print(terminal_table(table))
+    console.print(TerminalTable(table))
     assert text in console.file.getvalue()

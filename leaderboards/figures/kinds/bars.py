@@ -13,9 +13,10 @@ from leakboard.leaderboards.figures.series import (
     measured_words,
     printed_rows,
     row_axis,
+    row_points,
 )
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series
-from leakboard.leaderboards.tables import Interval, RecordSet, Result, style_of
+from leakboard.leaderboards.tables import Interval, RecordSet, Result
 
 MARKERS = ("o", "s", "D", "^")
 """Markers of the models of printed points."""
@@ -63,15 +64,11 @@ def _panels(
         names.append(f"{one.name} (cut {one.setting.cut})" if one.name in names else one.name)
     y_axis = row_axis(names)
     for first in (True, False):
-        series = []
+        values = [(one.setting.utility if first else one.success).clipped() for one in own]
+        series = [*row_points(own, values)]
         for n, one in enumerate(own):
-            how, y = style_of(one.defense), float(n)
-            at = (one.setting.utility if first else one.success).clipped()
-            if not at.is_missing:
-                series.append(
-                    Series("", [Point.of(at, y, detail=one.name)], how.colour, how.marker)
-                )
             if not first:
+                y = float(n)
                 weaker = theirs.get(one.setting.keys)
                 series.append(Series("guessing", [Point.of(one.baseline, y)], GREY, "|"))
                 if weaker is not None:

@@ -6,11 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.series import LEAKAGE_WORDS, measured_words, row_axis
-from leakboard.leaderboards.rendering import Axis, Panel, Plot, Point, Reference, Series
+from leakboard.leaderboards.figures.series import (
+    LEAKAGE_WORDS,
+    measured_words,
+    row_axis,
+    row_points,
+)
+from leakboard.leaderboards.rendering import Axis, Panel, Plot, Reference
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
+    MISSING,
     Interval,
     RecordSet,
     Result,
@@ -18,7 +24,6 @@ from leakboard.leaderboards.tables import (
     curves,
     rankings,
     results_under,
-    style_of,
 )
 
 ROW, HEAD = 0.19, 0.75
@@ -72,33 +77,27 @@ def _plot(
         leaks: results of each of the settings by goal and attribute.
     """
     rows = row_axis([one.name for one in settings])
-    styles = [style_of(one.defense) for one in settings]
 
     def panel(
         title: str,
         x: Axis,
-        points: Sequence[Interval | None],
+        values: Sequence[Interval],
         lines: Sequence[Reference] = (),
         weight: float = 0.36,
     ) -> Panel:
-        series = [
-            Series("", [Point.of(at, float(n), detail=one.name)], how.colour, how.marker)
-            for n, (one, how, at) in enumerate(zip(settings, styles, points, strict=True))
-            if at is not None
-        ]
+        series = [*row_points(settings, values)]
         height = ROW * len(settings) + HEAD
         return Panel(title, x, rows, series, lines, height=height, weight=weight)
 
     limit = Reference("x", budget, f"budget of {budget:g} points", line="dashed")
-    costs = [one.cost if one.has_cost else None for one in settings]
-    panels = [panel("cost", Axis("points lost"), costs, [limit], 0.5)]
+    panels = [panel("cost", Axis("points lost"), [one.cost for one in settings], [limit], 0.5)]
     certified = {aim for own in leaks for aim, one in own.items() if one.is_certified}
     order = list(GOAL_WORDS)
     for goal, attribute in sorted(certified, key=lambda aim: (order.index(aim[0]), aim[1])):
         read = [own.get((goal, attribute)) for own in leaks]
-        points = [one.leakage.clipped() if one and one.is_certified else None for one in read]
+        shares = [one.leakage.clipped() if one else MISSING for one in read]
         title = GOAL_WORDS[goal] + (f"\n{attribute}" if attribute else "")
-        panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, SHARES), points))
+        panels.append(panel(title, Axis("leakage, %", -0.06, 1.06, SHARES), shares))
     caption = (
         f"{LEAKAGE_WORDS} Each defense has one setting: the one with the least leakage of its goal within the budget, or "
         f"the cheapest. Without a point, no attack on the goal is certified. {measured_words(settings)}"
