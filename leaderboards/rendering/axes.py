@@ -29,14 +29,12 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
     """Draws everything but the names of points, which need the final layout."""
     ax.set_title(panel.title)
     for reference in panel.references:
-        across: dict[str, Any] = {"color": GREY, "zorder": 1}
-        draw_line, draw_range = (
-            (ax.axvline, ax.axvspan) if reference.axis == "x" else (ax.axhline, ax.axhspan)
-        )
+        line, span = (ax.axvline, ax.axvspan) if reference.axis == "x" else (ax.axhline, ax.axhspan)
         if reference.to is None:
-            draw_line(reference.value, linewidth=0.8, linestyle=DASHES[reference.line], **across)
+            dashes = DASHES[reference.line]
+            line(reference.value, linewidth=0.8, linestyle=dashes, color=GREY, zorder=1)
         else:
-            draw_range(reference.value, reference.to, alpha=0.1, linewidth=0, **across)
+            span(reference.value, reference.to, alpha=0.1, linewidth=0, color=GREY, zorder=1)
     for series in panel.series:
         _series(ax, series)
     _scale(ax, "x", panel.x)
@@ -114,10 +112,10 @@ def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
         for name, own in grouped(named, lambda one: one.name).items()
     ]
     lines = {one.label: one for panel in panels for one in panel.references if one.label}
-    for label, one in lines.items():
-        if one.to is None:
-            kind: dict[str, Any] = {"linewidth": 0.8, "linestyle": DASHES[one.line]}
-            handles.append(Line2D([], [], color=GREY, label=label, **kind))
-        else:
-            handles.append(Patch(color=GREY, alpha=0.15, linewidth=0, label=label))
+    handles += [
+        Line2D([], [], color=GREY, label=label, linewidth=0.8, linestyle=DASHES[one.line])
+        if one.to is None
+        else Patch(color=GREY, alpha=0.15, linewidth=0, label=label)
+        for label, one in lines.items()
+    ]
     return handles

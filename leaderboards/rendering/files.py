@@ -56,8 +56,7 @@ def save(
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_name(f"{stem.name}.{kind}") for kind in kinds]
     with styled(look):
-        figure = Figure()
-        draw_figure(plot, width, title, figure)
+        figure = draw_figure(plot, width, title)
         for path, kind in zip(paths, kinds, strict=True):
             with replacing(path) as file:
                 figure.savefig(file, format=kind, dpi=200, metadata=METADATA[kind])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
 from typing import Literal
 
+from leakboard.bench.contracts import grouped
 from leakboard.leaderboards.tables import Interval
 
 GREY = "#6b6b6b"
@@ -73,11 +73,6 @@ class Series:
     def measured(self) -> list[Point]:
         """Points of which both numbers are known."""
         return [one for one in self.points if not (one.x.is_missing or one.y.is_missing)]
-
-    @property
-    def bounded(self) -> list[Point]:
-        """Measured points with an interval of y, the corners of a band."""
-        return [one for one in self.measured if not isnan(one.y.low)]
 
 
 @dataclass(frozen=True)
@@ -165,8 +160,7 @@ def split_plot(plot: Plot) -> list[Plot]:
         return [plot]
     room = max(1, MOST_NAMES - len(common))
     chunks: list[list[tuple[str, str]]] = []
-    for group in dict.fromkeys(group for group, _ in names if group):
-        own = [each for each in names if each[0] == group]
+    for own in grouped((name for name in names if name[0]), lambda name: name[0]).values():
         if chunks and len(chunks[-1]) + len(own) <= room:
             chunks[-1] += own
         else:

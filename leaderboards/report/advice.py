@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.rendering import Cell, Table, columns, in_unit, leakage_cell
@@ -19,10 +19,6 @@ from leakboard.leaderboards.tables import (
     format_interval,
     format_number,
 )
-
-LEAKAGE_HELP = "Share of what attacks read without the defense that they still read with it"
-FEW = 3
-"""Largest number of settings per goal in the table."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +77,6 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
     ]
     names = columns("setting", "hides", "leakage", ">points lost", "strongest attack")
     heads = in_unit(names, listed[0][1].setting.unit)
-    heads[2] = replace(heads[2], help=LEAKAGE_HELP)
     return Table("Settings that clearly reduce leakage", heads, rows)
 
 
@@ -89,4 +84,4 @@ def _listed_settings(choice: Choice) -> list[Result]:
     chosen = [choice.setting] if choice.setting else []
     wanted = [*chosen, *choice.front[:1], *choice.front[-1:]]
     every = [*choice.front, *chosen]
-    return [one for n, one in enumerate(every) if one in wanted and one not in every[:n]][:FEW]
+    return [one for n, one in enumerate(every) if one in wanted and one not in every[:n]]

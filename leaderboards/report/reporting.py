@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,12 @@ def report(
     _check(place, max_cost)
     folder = None if isinstance(source, Results | Attacked) else path_of("source", source)
     if folder is not None and (folder / MANIFEST).is_file():
-        found: Results | Attacked = _attack(folder, attacked)
+        if "model" not in attacked or attacked.get("truth") is None:
+            raise LeakboardError(
+                f"{folder} is a transcript: give its public model (model) and the truth (truth), by which guesses are scored"
+            )
+        given: dict[str, Any] = attacked
+        found: Results | Attacked = attack(folder, **given)
     elif attacked:
         raise LeakboardError(
             f"{next(iter(attacked))}: is only allowed for a transcript folder, which {source!r:.60} is not"
@@ -104,14 +109,6 @@ def _check(to: Path, max_cost: float) -> None:
     if not to.parent.is_dir():
         raise LeakboardError(f"to: there is no folder {to.parent}")
     check_budget(max_cost)
-
-
-def _attack(folder: Path, given: Mapping[str, Any]) -> Attacked:
-    if "model" not in given or given.get("truth") is None:
-        raise LeakboardError(
-            f"{folder} is a transcript: give its public model (model) and the truth (truth), by which guesses are scored"
-        )
-    return attack(folder, **given)
 
 
 def _rows_of_task(table: ResultsTable, task: str | None) -> ResultsTable:

@@ -51,21 +51,19 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
     collection = collect(folders)
     try:
         to.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}."))
-    except OSError as error:
-        raise LeakboardError(f"{to}: cannot be written ({error.strerror or error})") from error
-    try:
-        pages = write_site(collection, new, docs is not None)
-        if docs is not None:
-            _copy_docs(docs, new / DOCS)
-        (new / LIST).write_text(json.dumps({"files": sorted(files_in(new))}, indent=0), "utf-8")
-        new.chmod(0o755)  # folders of mkdtemp are private
-        check_place(to)  # again, since another process may have written files
-        swap(new, to)
+        with tempfile.TemporaryDirectory(
+            dir=to.parent, prefix=f".{to.name}.", ignore_cleanup_errors=True
+        ) as folder:
+            new = Path(folder)
+            pages = write_site(collection, new, docs is not None)
+            if docs is not None:
+                _copy_docs(docs, new / DOCS)
+            (new / LIST).write_text(json.dumps({"files": sorted(files_in(new))}, indent=0), "utf-8")
+            new.chmod(0o755)  # temporary folders are private
+            check_place(to)  # again, since another process may have written files
+            swap(new, to)
     except OSError as error:
         raise LeakboardError(f"{to}: the site could not be written ({error})") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
     return pages
 
 

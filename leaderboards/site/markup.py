@@ -71,9 +71,7 @@ def word_of(goal: Goal, attribute: str = "") -> str:
 
 def slug(name: str) -> str:
     """The file name of a method's page: its name where that is harmless, else digits of its hash."""
-    if SAFE.fullmatch(name):
-        return name
-    return f"x-{_digits(name)}"
+    return name if SAFE.fullmatch(name) else f"x-{_digits(name)}"
 
 
 def page_of(kind: str, name: str, root: str = "") -> str:

@@ -45,7 +45,11 @@ def script(name: str, data: Any) -> str:
 def _record(record: Record, collection: Collection, word: Any) -> list[Any]:
     cell = record.cell
     given = sorted(cell.defense.params.items())
-    params = ", ".join(f"{name} = {_plain(value)}" for name, value in given if value is not None)
+    params = ", ".join(
+        f"{name} = {f'{value:g}' if isinstance(value, float) else value}"
+        for name, value in given
+        if value is not None
+    )
     if record.provenance.not_reproduced:
         params = ", ".join(filter(None, [params, NOT_REPRODUCED]))
     submitted = [
@@ -75,7 +79,3 @@ def _leak(leak: Leak, word: Any) -> list[Any]:
 def _short(value: float | None) -> float | None:
     """The value rounded for pages; None for NaN."""
     return None if value is None or value != value else round(value, 3)
-
-
-def _plain(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import nan
 
 import pandas as pd
 
@@ -21,7 +20,6 @@ from leakboard.leaderboards.tables import (
     format_interval,
     format_number,
     format_parameters,
-    goal_of,
     mean_interval,
     varying_names,
 )
@@ -63,7 +61,7 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
     tasks = len({row.setting.task for row in table}) > 1
     rows: list[Sequence[Cell | str] | str] = [
         [
-            _goal(row.goal.value) + (f" of {row.setting.task}" if tasks else ""),
+            GOAL_WORDS[row.goal] + (f" of {row.setting.task}" if tasks else ""),
             "No protection" if row.defense == "none" else row.name,
             leakage_cell(row.leakage),
             format_interval(row.cost, 1) if row.has_cost else "–",
@@ -205,17 +203,13 @@ def _heading(setting: Setting, result: Result | None) -> str:
 
 def _best(row: Result) -> list[Cell | str]:
     return [
-        " ".join(filter(None, [_goal(row.goal.value), row.attribute])),
+        " ".join(filter(None, [GOAL_WORDS[row.goal], row.attribute])),
         leakage_cell(row.leakage),
         format_interval(row.success),
         format_number(row.twin_success.value),
         format_number(row.baseline),
         f"{row.attack_title} ({row.metric})",
     ]
-
-
-def _goal(goal: str) -> str:
-    return GOAL_WORDS[goal_of(goal)] if goal else ""
 
 
 def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[list[Cell | str]]:
@@ -233,7 +227,8 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
         words = [
             attack,
             format_parameters(str(row["attack_params"]), params.get(attack, [])),
-            "on " + " ".join(filter(None, [_goal(str(row["goal"])), str(row["attribute"])])),
+            "on "
+            + " ".join(filter(None, [GOAL_WORDS.get(row["goal"], ""), str(row["attribute"])])),
             channel,
             view,
         ]
@@ -241,8 +236,7 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
         if row["status"] != "ok":
             found.append([Cell(text, tone="muted"), str(row["status"]), "–", "–", "–"])
             continue
-        floors = own["floor"].astype(float) if "floor" in own else own["chance"] * nan
-        guess = float(own[["chance"]].assign(floor=floors).max(axis=1).mean())
+        guess = float(own[["chance", "floor"]].astype(float).max(axis=1).mean())
         flags = {flag for text in own["flags"] for flag in str(text).split(",") if flag}
         numbers = [str(list(FLAGS).index(flag) + 1) for flag in FLAGS if flag in flags]
         found.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from leakboard.bench.contracts import Goal, LeakboardError, grouped
+from leakboard.bench.contracts import LeakboardError, grouped
 from leakboard.bench.records import Row
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
@@ -26,44 +26,26 @@ from leakboard.leaderboards.tables import (
     Interval,
     RecordSet,
     Result,
-    ResultsTable,
     format_parameter,
     results_under,
 )
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
-    """EP and utility of every setting, and as the paper prints them.
+    """Utility (up) against EP = 1 − success (right), with hollow markers for the paper.
 
     Raises:
-        LeakboardError: the suite mirrors no paper.
+        LeakboardError: the suite mirrors no paper, or no setting has a share as its success, and a utility.
     """
-    if found.printed is None or found.suite is None or found.suite.paper is None:
+    paper = found.suite.paper if found.suite else None
+    if paper is None:
         raise LeakboardError("nothing to plot: these records are of no suite that mirrors a paper")
     table = results_under(found.table, request.attack)
     goal = requested_goal(table, request.goal)
-    by = "" if request.attack == STRONGEST else f"-{request.attack}"
-    paper, artefacts = found.suite.paper.paper, ", ".join(found.suite.paper.artefact)
     known = printed_rows(found, goal)
-    plot = next_to_paper(table, goal, known, f"{paper}, {artefacts}", found.suite.paper.note)
-    yield f"{GOAL_WORDS[goal]}{by}-printed", plot
-
-
-def next_to_paper(
-    table: ResultsTable, goal: Goal, known: list[Row], source: str, more: str = ""
-) -> Plot:
-    """Utility (up) against EP = 1 − success (right), with hollow markers for the paper.
-
-    Args:
-        known: printed points of the goal.
-        more: differences between the paper's settings and ours.
-
-    Raises:
-        LeakboardError: no setting has a share as its success, and a utility.
-    """
-    panels, drawn = [], list[Result]()
     stated = [row for row in known if row["utility"] == row["utility"] and row["ep"] == row["ep"]]
     theirs = grouped(stated, lambda row: row["task"])
+    panels, drawn = [], list[Result]()
     for place, own in curves_by_place(table, goal).items():
         series = [line for curve in own for line in lines(curve, _point)]
         if not series:
@@ -77,13 +59,16 @@ def next_to_paper(
         raise LeakboardError(
             f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
         )
+    source = f"{paper.paper}, {', '.join(paper.artefact)}"
     models = ", ".join(dict.fromkeys(str(row["model"]) for row in known)) or "its own models"
     caption = (
         f"Empirical privacy (EP): 1 − success of the attack, as {source} has it. {measured_words(drawn)} Hollow: as "
-        f"printed, for {models} and the paper's own data: compare the shapes, not the values. {more}"
+        f"printed, for {models} and the paper's own data: compare the shapes, not the values. {paper.note}"
     )
     title = f"{GOAL_WORDS[goal].capitalize()}: {source}, and our measurements"
-    return Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
+    by = "" if request.attack == STRONGEST else f"-{request.attack}"
+    plot = Plot(title, panels, caption.strip(), columns=min(2, len(panels)))
+    yield f"{GOAL_WORDS[goal]}{by}-printed", plot
 
 
 def _panel(place: Place, series: list[Series], first: Result, group: Group) -> Panel:

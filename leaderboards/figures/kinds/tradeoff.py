@@ -61,7 +61,12 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
     every = [curve for own in places.values() for curve in own]
     certified = [curve for curve in every if curve.certified]
     if not certified:
-        raise LeakboardError(f"nothing to plot: {_why_nothing(every, word)}")
+        why = (
+            f"no attack on {word} read anything; 'leakboard show' lists what failed or was skipped"
+        )
+        if every:
+            why = f"not certified; {every[0].results[0].reason}"
+        raise LeakboardError(f"nothing to plot: {why}")
     priced = [curve for curve in every if curve.priced]
     drawn = [one for curve in priced for one in curve.priced]
     caption = f"{LEAKAGE_WORDS} "
@@ -134,11 +139,3 @@ def _point(one: Result) -> Numbers | None:
     if not (one.is_certified and one.has_comparable_cost):
         return None
     return one.leakage.clipped(), one.cost
-
-
-def _why_nothing(every: list[Curve], word: str) -> str:
-    if not every:
-        return (
-            f"no attack on {word} read anything; 'leakboard show' lists what failed or was skipped"
-        )
-    return f"not certified; {every[0].results[0].reason}"

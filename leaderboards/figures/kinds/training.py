@@ -17,7 +17,6 @@ from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Re
 from leakboard.leaderboards.tables import (
     Interval,
     RecordSet,
-    ResultsTable,
     Setting,
     mean_interval,
     style_of,
@@ -27,16 +26,14 @@ CHANNELS = ("activations", "gradients")
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
-    """Success of P³EFT's attacks on activations and on gradients, and the loss."""
-    yield "training", training(found.table)
+    """Three panels for each task and model: success of P³EFT's attacks on activations and on gradients, and the loss.
 
-
-def training(table: ResultsTable) -> Plot:
-    """Three panels for each task and model, with a line for each setting: means over seeds with 95 % bands.
+    A line for each setting has means over seeds with 95 % bands.
 
     Raises:
         LeakboardError: no record has a curve over training.
     """
+    table = found.table
     settings = [
         one
         for one in table.settings
@@ -55,7 +52,7 @@ def training(table: ResultsTable) -> Plot:
         "Success at a moment: the largest of the spectral, norm and k-means attacks, over adapters and servers. "
         f"{measured_words(labels) if labels else ''}"
     )
-    return Plot("Leak of labels during training", panels, caption.strip(), columns=3)
+    yield "training", Plot("Leak of labels during training", panels, caption.strip(), columns=3)
 
 
 def _panels(title: str, settings: Sequence[Setting]) -> Iterator[Panel]:
