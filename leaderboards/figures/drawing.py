@@ -22,10 +22,10 @@ from leakboard.leaderboards.tables import STRONGEST, RecordSet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FOLDER = Path(__file__).with_name("kinds")
 FIRST = "tradeoff"
 KINDS = sorted(
-    (path.stem for path in FOLDER.glob("[a-z]*.py")), key=lambda kind: (kind != FIRST, kind)
+    (path.stem for path in Path(__file__).with_name("kinds").glob("[a-z]*.py")),
+    key=lambda kind: (kind != FIRST, kind),
 )
 """All kinds, from the names of their files; the default first."""
 WIDTHS = {"column": 3.3, "text": 7.0}

@@ -169,6 +169,10 @@ def split_plot(plot: Plot) -> list[Plot]:
 
 
 def _part(plot: Plot, names: set[tuple[str, str]]) -> Plot:
+    def pale(series: Series) -> Series:
+        points = [Point.of(one.x.value, one.y.value) for one in series.points]
+        return replace(series, name="", points=points, colour=PALE, band=False)
+
     def is_in(series: Series) -> bool:
         return (series.group, series.name) in names
 
@@ -177,12 +181,7 @@ def _part(plot: Plot, names: set[tuple[str, str]]) -> Plot:
         if not any(is_in(one) for panel in row for one in panel.series):
             continue
         for panel in row:
-            others = [_pale(one) for one in panel.series if one.group and not is_in(one)]
+            others = [pale(one) for one in panel.series if one.group and not is_in(one)]
             named = [one for one in panel.series if not one.group or is_in(one)]
             panels.append(replace(panel, series=[*others, *named]))
     return replace(plot, panels=panels)
-
-
-def _pale(series: Series) -> Series:
-    points = [Point.of(one.x.value, one.y.value) for one in series.points]
-    return replace(series, name="", points=points, colour=PALE, band=False)

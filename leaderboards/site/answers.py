@@ -87,10 +87,6 @@ class Question:
         return [Markup(each) for each in found]
 
     @property
-    def head(self) -> Markup:
-        return Markup(macros().head(self))
-
-    @property
     def unranked(self) -> Markup:
         """List of measured defenses without a rank, with the reasons; '' if there is none."""
         return Markup(macros().unranked((*self.ranking.uncertified, *self.ranking.unpriced)))
@@ -187,7 +183,7 @@ def front_data(questions: Sequence[Question]) -> dict[str, Any]:
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for one in questions:
         found.setdefault(one.word, {}).setdefault(one.task, {})[one.model] = {
-            "head": part(one.head),
+            "head": part(macros().head(one)),
             "plot": part(plot_of(one)),
             "unranked": part(one.unranked),
             "budgets": {

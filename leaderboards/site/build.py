@@ -57,7 +57,9 @@ def publish(folders: Sequence[Path], to: Path, docs: Path | None = None) -> int:
             new = Path(folder)
             pages = write_site(collection, new, docs is not None)
             if docs is not None:
-                _copy_docs(docs, new / DOCS)
+                shutil.copytree(docs, new / DOCS)
+                for page in (new / DOCS).rglob("*.html"):
+                    page.write_text(page.read_text("utf-8").replace(BANNER_HIDDEN, ""), "utf-8")
             (new / LIST).write_text(json.dumps({"files": sorted(files_in(new))}, indent=0), "utf-8")
             new.chmod(0o755)  # temporary folders are private
             check_place(to)  # again, since another process may have written files
@@ -119,13 +121,6 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
     for path, text in texts.items():
         write(path, text)
     return 4 + len(methods)
-
-
-def _copy_docs(docs: Path, to: Path) -> None:
-    """Copies the documentation; on its pages the link to the board is shown."""
-    shutil.copytree(docs, to)
-    for page in to.rglob("*.html"):
-        page.write_text(page.read_text("utf-8").replace(BANNER_HIDDEN, ""), "utf-8")
 
 
 def files_in(folder: Path) -> set[str]:

@@ -237,23 +237,19 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
             found.append([Cell(text, tone="muted"), str(row["status"]), "–", "–", "–"])
             continue
         guess = float(own[["chance", "floor"]].astype(float).max(axis=1).mean())
+        known = own["success"].dropna().astype(float).tolist()
         flags = {flag for text in own["flags"] for flag in str(text).split(",") if flag}
         numbers = [str(list(FLAGS).index(flag) + 1) for flag in FLAGS if flag in flags]
         found.append(
             [
                 text,
-                format_interval(_mean(own, "success")),
+                format_interval(mean_interval(known, Interval.of_row(row, "success"))),
                 format_number(guess),
                 str(row["metric"]),
                 ", ".join(numbers) or "–",
             ]
         )
     return found
-
-
-def _mean(own: pd.DataFrame, name: str) -> Interval:
-    known = own[own[name].notna()]
-    return mean_interval(known[name].astype(float).tolist(), Interval.of_row(own.iloc[0], name))
 
 
 def _audits(

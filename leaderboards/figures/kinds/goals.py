@@ -26,8 +26,6 @@ from leakboard.leaderboards.tables import (
     results_under,
 )
 
-ROW, HEAD = 0.19, 0.75
-"""Height of a setting, and of title and axis, in inches."""
 SHARES = [(0.0, "0"), (0.5, "50"), (1.0, "100")]
 
 
@@ -76,7 +74,7 @@ def _plot(
     Args:
         leaks: results of each of the settings by goal and attribute.
     """
-    rows = row_axis([one.name for one in settings])
+    rows, height = row_axis([one.name for one in settings]), 0.19 * len(settings) + 0.75
 
     def panel(
         title: str,
@@ -86,7 +84,6 @@ def _plot(
         weight: float = 0.36,
     ) -> Panel:
         series = [*row_points(settings, values)]
-        height = ROW * len(settings) + HEAD
         return Panel(title, x, rows, series, lines, height=height, weight=weight)
 
     limit = Reference("x", budget, f"budget of {budget:g} points", line="dashed")

@@ -35,9 +35,13 @@ from leakboard.leaderboards.tables import (
     varying_names,
 )
 
-MARKERS = ("o", "s", "D", "^", "v", "P")
-"""Markers from the fewest copies to the most."""
-SHADES = ("#7fb8da", "#2f7fb8", "#0b3c66", "#061f36", "#061f36", "#061f36")
+LOOKS = [
+    ("#7fb8da", "o"),
+    ("#2f7fb8", "s"),
+    ("#0b3c66", "D"),
+    *(("#061f36", marker) for marker in "^vP"),
+]
+"""Colours and markers from the fewest copies to the most."""
 CLAIMED = "epsilon"
 """Parameter that is part of the claim and left out of the name of a setting."""
 LINE, LEAST = 0.125, 0.3
@@ -139,8 +143,8 @@ def _panel(
                 points.append(Point.of(_mean(values), at, detail=label))
             stated = [row for row in printed if _is_of(row, own[0], copies)]
             hollow += [Point.of(float(row["exposure"]), at) for row in stated]
-        name, style = planted_view(copies), min(sign, len(MARKERS) - 1)
-        look = (SHADES[style], MARKERS[style]) if copies else (GREY, "|")
+        name = planted_view(copies)
+        look = LOOKS[min(sign, len(LOOKS) - 1)] if copies else (GREY, "|")
         if points or copies:
             series.append(Series(name, points, *look, size=5.0 if copies else 8))
         if hollow:
