@@ -35,7 +35,7 @@ from leakboard.leaderboards.tables import (
     varying_names,
 )
 
-LOOKS = [
+STYLES = [
     ("#7fb8da", "o"),
     ("#2f7fb8", "s"),
     ("#0b3c66", "D"),
@@ -144,7 +144,7 @@ def _panel(
             stated = [row for row in printed if _is_of(row, own[0], copies)]
             hollow += [Point.of(float(row["exposure"]), at) for row in stated]
         name = planted_view(copies)
-        look = LOOKS[min(sign, len(LOOKS) - 1)] if copies else (GREY, "|")
+        look = STYLES[min(sign, len(STYLES) - 1)] if copies else (GREY, "|")
         if points or copies:
             series.append(Series(name, points, *look, size=5.0 if copies else 8))
         if hollow:
