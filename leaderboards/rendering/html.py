@@ -19,13 +19,15 @@ LEFT, RIGHT, TOP, BOTTOM = 56, 14, 10, 44
 
 def templates(package: str) -> Environment:
     """The templates of a package: all text in them is escaped, and a missing variable is an error."""
-    return Environment(
+    made = Environment(
         loader=PackageLoader(package),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.tests["nan"] = isnan
+    return made
 
 
 TEMPLATES = templates("leakboard.leaderboards.rendering")
