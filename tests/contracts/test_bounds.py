@@ -178,7 +178,13 @@ def test_a_value_of_another_type_is_refused_and_a_missing_one_is_named(name):
     assert bool(missing & {field.name, *aliases(field)}) == field.required
 
 
-BOUNDED = [name for name in SCHEMAS if {"maxLength", "maxItems"} & SCHEMAS[name].schema.keys()]
+LONG = 100_000
+"""Entries that take seconds to check."""
+BOUNDED = [
+    pytest.param(name, marks=[pytest.mark.slow] * (field.schema.get("maxItems", 0) >= LONG))
+    for name, field in SCHEMAS.items()
+    if {"maxLength", "maxItems"} & field.schema.keys()
+]
 
 
 @pytest.mark.parametrize("name", BOUNDED)

@@ -56,6 +56,7 @@ def test_levels_mask_wikitext_in_the_order_of_the_paper(pipeline, data):
     assert masked == pytest.approx(printed, rel=0.35)
 
 
+@pytest.mark.slow
 def test_presidio_finds_names_and_what_has_a_form(found):
     pytest.importorskip("presidio_analyzer", reason="needs the extra 'presidio'")
     kinds = found[PRESIDIO].kinds

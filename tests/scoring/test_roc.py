@@ -10,6 +10,7 @@ from leakboard.bench.scoring import roc
 from leakboard.bench.scoring.one_run import auc
 
 
+@pytest.mark.slow
 def test_the_best_of_many_useless_attacks_is_at_chance(monkeypatch):
     monkeypatch.setattr(roc, "RESAMPLES", 2)
     rng, member = np.random.default_rng(0), np.arange(40) < 20
@@ -23,6 +24,7 @@ def test_the_best_of_many_useless_attacks_is_at_chance(monkeypatch):
     assert np.mean(largest) > 0.6
 
 
+@pytest.mark.slow
 def test_an_interval_of_the_best_covers_the_truth_and_a_strong_attack_is_chosen():
     rng, member = np.random.default_rng(0), np.arange(120) < 60
     covered = 0

@@ -269,6 +269,7 @@ def test_one_mistake_is_not_told_twice(read: Read, text: str) -> None:
     assert len(mistakes(read, text)) == 1
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_no_text_breaks_the_reader_other_than_by_a_leakboard_error(read: Read, text: str) -> None:
