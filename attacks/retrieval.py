@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import embedding
 
 from leakboard.bench.attacking import inversion
-from leakboard.bench.backbones import Backbone, Ragged
+from leakboard.bench.backbones import Backbone, Ragged, manhattan
 from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Pooling, Substituting, as_sequences, rescale_rows, words_of
 from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source
@@ -156,7 +156,7 @@ class Retrieval(Attack):
                     f"{mechanism.name} sends what the customer's own layers make of a text; with `access: query` "
                     "the attacker asks the customer's side"
                 )
-            return as_sequences(rescale_rows(base.pooled(texts.tokens)[rows.to(base.device)]))
+            return as_sequences(rescale_rows(base.pooled_singly(tokens)))
         words = tokens.ids.embedded(base.embeddings)
         cut = 0 if channel == Channel.TOKENS else knowledge.cut
         with torch.no_grad():
@@ -165,13 +165,15 @@ class Retrieval(Attack):
     def _scorer(self, knowledge: Knowledge, channel: Channel) -> Scorer:
         base, mechanism = knowledge.base, knowledge.mechanism
         if self.access == "query" or mechanism is None:
-            return lambda received, clean: -distances(received, clean, 2)
+            return lambda received, clean: -distances(received, clean)
         if isinstance(mechanism, Pooling):
-            return lambda received, clean: -distances(rescaled(received, mechanism), clean, 1)
+            return lambda received, clean: (
+                -manhattan(rescaled(received, mechanism).values, clean.values)
+            )
         if isinstance(mechanism, Substituting) and not mechanism.undefended:
             assert base is not None
             return lambda received, clean: log_chances(received, clean, mechanism, base)
-        return lambda received, clean: -distances(received, clean, 2)
+        return lambda received, clean: -distances(received, clean)
 
 
 def rescaled(received: Ragged, mechanism: Pooling) -> Ragged:
@@ -188,15 +190,15 @@ def lead(total: Tensor) -> Tensor:
     return ahead
 
 
-def distances(received: Ragged, clean: Ragged, p: int) -> Tensor:
-    """[m, k] sums over all positions of the Lp distances of examples of one length."""
+def distances(received: Ragged, clean: Ragged) -> Tensor:
+    """[m, k] sums over all positions of the Euclidean distances of examples of one length."""
     length = int(received.lengths[0])
     far, near = (
         each.values.float().reshape(len(each), length, -1).transpose(0, 1)
         for each in (received, clean)
     )
     modes = "donot_use_mm_for_euclid_dist"  # the quick way is inexact for equal vectors
-    return sum(torch.cdist(far[t], near[t], p, compute_mode=modes) for t in range(length))  # type: ignore[return-value]
+    return sum(torch.cdist(far[t], near[t], compute_mode=modes) for t in range(length))  # type: ignore[return-value]
 
 
 def log_chances(received: Ragged, clean: Ragged, mechanism: Substituting, base: Backbone) -> Tensor:

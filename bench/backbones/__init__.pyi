@@ -34,6 +34,7 @@ from .lora import add_adapter as add_adapter
 from .model_cache import cache_folder as cache_folder
 from .neighbours import CHUNK as CHUNK
 from .neighbours import Neighbours as Neighbours
+from .neighbours import manhattan as manhattan
 from .network import Network as Network
 from .next_token import chunks as chunks
 from .next_token import compute_dtype as compute_dtype

@@ -18,7 +18,8 @@ from leakboard.bench.contracts import LeakboardError, Memory, plain
 from leakboard.bench.tasks import parse_prompt, plain_prompt
 
 MEANS, FEWEST = 2**27, 24
-"""Bytes of `Backbone.pooled` that a process keeps, where it is asked for single batches, and the fewest results."""
+"""Bytes of `Backbone.pooled` that a process keeps, where it is asked for single batches, and the fewest results. Single texts
+have as many bytes again."""
 
 
 def bos_prefix(tokenizer: Any, ids: Sequence[int]) -> list[int]:
@@ -263,9 +264,27 @@ class Backbone:
         key = f"{tokens.digest} {blocks}"
         return self._means.recall(key, lambda _: self._pooled(tokens, blocks))
 
+    def pooled_singly(self, tokens: Tokens) -> Tensor:
+        """[n, d] as `pooled`, but each text is encoded once, so that overlapping sets of texts share the results.
+
+        Vectors depend on the batch in which a text was first encoded, by rounding.
+        """
+        keys = tokens.digests()
+        held = {key: self._each[key] for key in keys if key in self._each}
+        new = {key: row for row, key in enumerate(keys) if key not in held}
+        if new:
+            encoded = self._pooled(tokens.take(torch.tensor(list(new.values()))), None)
+            held.update(zip(new, encoded, strict=True))
+        return torch.stack([held[key] for key in keys])
+
     @cached_property
     def _means(self) -> Memory:
         return Memory(max(FEWEST, MEANS // (4 * BATCH * self.width)))
+
+    @cached_property
+    def _each(self) -> dict[bytes, Tensor]:
+        """[d] mean of the last hidden states of texts, by their digests; the oldest first."""
+        return {}
 
     def _pooled(self, tokens: Tokens, blocks: int | None) -> Tensor:
         # Outside of inference mode: the next cell may train a head on the same vectors.
@@ -279,6 +298,10 @@ class Backbone:
                     if blocks is None
                     else self.bottom(words, batch.types, blocks).means()
                 )
+        if blocks is None:
+            self._each.update(zip(tokens.digests(), means, strict=True))
+            for key in list(self._each)[: -(MEANS // (4 * self.width))]:
+                del self._each[key]
         return means
 
     def check_cut(self, cut: int) -> None:

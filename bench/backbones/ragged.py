@@ -131,6 +131,12 @@ class Tokens:
         parts = (self.lengths, self.ids.values, self.types)
         return hashlib.sha256(b"".join(part.cpu().numpy().tobytes() for part in parts)).hexdigest()
 
+    def digests(self) -> list[bytes]:
+        """Digest of what a model reads of each text: its ids and segments."""
+        both = torch.stack([self.ids.values, self.types.to(self.ids.values)], 1).cpu().numpy()
+        parts = np.split(both, self.lengths.cumsum(0)[:-1].numpy())
+        return [hashlib.blake2b(part.tobytes(), digest_size=16).digest() for part in parts]
+
     def take(self, rows: Tensor) -> Tokens:
         at = self.ids.positions(rows)
         return Tokens(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leakboard.bench.backbones import neighbours
-from leakboard.bench.backbones.neighbours import Neighbours
+from leakboard.bench.backbones.neighbours import Neighbours, manhattan
 
 
 def rng(seed=0):
@@ -52,3 +52,10 @@ def test_no_query_gives_no_row():
     search = Neighbours(torch.zeros(3, 2))
     assert len(search.nearest(np.zeros((0, 2)))) == 0
     assert len(search.nearest_repeated(np.zeros((0, 2), np.float32))) == 0
+
+
+def test_manhattan_distances_are_sums_of_differences():
+    queries, rows = torch.randn(5, 7), torch.randn(40, 7)
+    expected = (queries[:, None] - rows).abs().sum(2)
+    torch.testing.assert_close(manhattan(queries, rows), expected)
+    assert manhattan(rows[3:4].double(), rows)[0, 3] == 0

@@ -111,6 +111,33 @@ def test_the_public_encoder_is_asked_once_for_the_same_texts(monkeypatch):
     assert len(asked) == 3
 
 
+def test_each_text_is_encoded_once_among_whichever_texts(monkeypatch):
+    base, encoded = load_tiny.__wrapped__("tiny-bert"), []
+    through = type(base)._pooled
+
+    def counted(self, tokens, blocks):
+        encoded.extend(tokens.ids.sequences())
+        return through(self, tokens, blocks)
+
+    monkeypatch.setattr(type(base), "_pooled", counted)
+    texts = ["a film", "a bad film", "good food", "the service"]
+    tokens = base.encode(texts, None, 32)
+    first = base.pooled(tokens.take(torch.tensor([0, 1])))
+    some = base.pooled_singly(tokens.take(torch.tensor([2, 1, 2, 3])))
+    assert len(encoded) == len(set(encoded)) == 4
+    assert torch.equal(some[1], first[1])
+    assert torch.equal(some[0], some[2])
+    torch.testing.assert_close(some, base.pooled(tokens)[[2, 1, 2, 3]], rtol=1e-5, atol=1e-6)
+    segments = replace(tokens, types=1 - tokens.types)
+    assert (base.pooled_singly(segments) - base.pooled(tokens)).abs().max() > 1e-3
+    monkeypatch.setattr("leakboard.bench.backbones.backbone.MEANS", 2 * 4 * base.width)
+    assert base.pooled_singly(base.encode(WORDS, None, 32)).shape == (5, base.width)
+    assert len(base._each) == 2
+
+
+WORDS = ["slow", "fast", "late", "cold", "warm"]
+
+
 def test_the_public_mean_is_that_of_a_loop_over_real_tokens():
     base = load_tiny("tiny-bert")
     tokens = base.encode(["a bad film", "a long and very good film indeed"], None, 32)
