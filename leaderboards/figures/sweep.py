@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isnan
 from typing import Any
 
@@ -237,13 +237,17 @@ def _printed(found: RecordSet, goal: Goal, task: str, against: str) -> Iterator[
             ("ep", "empirical privacy (printed)", (-0.03, 1.03)),
             ("utility", "utility (printed)", (None, None)),
         ):
-            series = printed_series(
+            hollow = printed_series(
                 [row for row in own if not isnan(row[name])],
                 lambda row, _: Point.of(place[swept(row)], float(row[name])),  # noqa: B023
                 key,
             )
+            series = [
+                replace(one, colour=PALETTE[n % len(PALETTE)], line="dashed")
+                for n, one in enumerate(hollow)
+            ]
             title = f"{task_name(task)} · {source}"
-            yield Panel(title, axis, Axis(label, *limits), [*series], height=2.4)
+            yield Panel(title, axis, Axis(label, *limits), series, height=2.4)
 
 
 def _source(row: Row) -> str:

@@ -65,6 +65,7 @@ def test_the_papers_sweep_of_the_same_parameter_stands_below():
     ]
     printed = plot.panels[2].series
     assert all(one.hollow and one.name.endswith("as printed") for one in printed)
+    assert len({one.colour for one in printed}) == len(printed)
     assert [value for value, _ in plot.panels[2].x.ticks] == [2, 4, 6, 8]
 
 
