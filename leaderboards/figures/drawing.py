@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from math import nan
@@ -104,8 +104,7 @@ def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
     if not found.records:
         raise LeakboardError(f"nothing to draw: {found.name} holds no records")
     kind = import_module(f"leakboard.leaderboards.figures.kinds.{request.kind}")
-    described: Iterable[tuple[str, Plot]] = kind.plots(found, request)
-    return {f"{found.name}-{name}": plot for name, plot in described}
+    return {f"{found.name}-{name}": plot for name, plot in kind.plots(found, request)}
 
 
 def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
@@ -116,8 +115,8 @@ def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
     """
     styled(request.style)  # an unknown style is refused before anything is computed
     look = request.inches, request.kinds_of_files, request.title, request.style
-    drawn = plots(found, request)
-    return [file for name, plot in drawn.items() for file in save(plot, out / name, *look)]
+    drawn = plots(found, request).items()
+    return [file for name, plot in drawn for file in save(plot, out / name, *look)]
 
 
 def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isnan
 
 from leakboard.bench.contracts import Goal, Leak, grouped
 from leakboard.bench.scoring import advantage_low
@@ -87,7 +86,7 @@ def _of_leak(leak: Leak) -> Exposure | None:
         success=Interval.of(success),
         baseline=leak.level or 0.0,
         advantage=above,
-        is_shown=low is not None and not isnan(low) and low > 0 and above > 0,
+        is_shown=low is not None and low > 0 and above > 0,
         n=success.n,
         seeds=1,
         examples=_examples(leak),

@@ -22,7 +22,7 @@ from leakboard.leaderboards.site.answers import (
 )
 from leakboard.leaderboards.site.markup import code_path, environment
 from leakboard.leaderboards.site.methods import by_goal, method_pages
-from leakboard.leaderboards.site.records_data import VARIABLE, records_data, script
+from leakboard.leaderboards.site.records_data import records_data, script
 from leakboard.leaderboards.tables import BUDGET, results_table
 
 LIST = "leakboard-site.json"
@@ -116,7 +116,7 @@ def write_site(collection: Collection, folder: Path, has_docs: bool = False) -> 
         shutil.copytree(assets, folder / "assets")
     texts = {code_path(one["kind"], one["name"]): one["code"] for one in methods if one["code"]}
     texts["data/front.js"] = script("leakboardFront", front_data(questions))
-    texts["data/records.js"] = script(VARIABLE, records_data(collection))
+    texts["data/records.js"] = script("leakboardRecords", records_data(collection))
     texts["data/results.csv"] = table.frame().to_csv(index=False)
     for path, text in texts.items():
         write(path, text)

@@ -10,8 +10,6 @@ from leakboard.bench.submissions import Collection
 from leakboard.leaderboards.site.markup import slug
 from leakboard.leaderboards.tables import GOAL_WORDS, NOT_REPRODUCED
 
-VARIABLE = "leakboardRecords"
-
 
 def records_data(collection: Collection) -> dict[str, Any]:
     """The content of the page of records; words are stored once and used by their index.
