@@ -81,7 +81,8 @@ def test_label_attacks(comparison, task, data):
     )
 
 
-@pytest.mark.parametrize("eta", [None, 50.0])
+# Against noise the search among all words alone takes more than a minute.
+@pytest.mark.parametrize("eta", [None, pytest.param(50.0, marks=pytest.mark.long)])
 def test_inversion(comparison, task, minilm, eta):
     """Inversion by optimisation behind two blocks, and its search against that among all words.
 
