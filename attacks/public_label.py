@@ -32,9 +32,10 @@ SIGNED = (Channel.LOGIT_GRADIENTS, Channel.GRADIENTS)
 """Channels of gradients, which form one cluster for each label that training uses."""
 MOMENTS = 400
 """Largest number of windows of training whose gradients are read."""
-DEPTH = 3
-"""It reads hidden states behind a third of the blocks, which takes a third of the time. On SST-2 with MiniLM they tell as
-much of labels as the last ones from texts in the clear, and more from noisy ones."""
+DEPTH, MANY = 3, 4000
+"""With that many public texts it reads hidden states behind a third of the blocks, which takes a third of the time. On SST-2
+with MiniLM they then tell as much of labels as the last ones from texts in the clear, and more from noisy ones. With fewer
+public texts the last ones tell more."""
 PENALTY = 4.0
 """Inverse strength of the regularisation (C of scikit-learn)."""
 
@@ -44,7 +45,7 @@ Floats = NDArray[np.float64]
 class PublicLabel(Attack):
     """Classify the received words by logistic regression on public labelled texts.
 
-    Its features are TF-IDF of the words and the mean hidden state behind the first blocks of the public model. The attacker knows the labels
+    Its features are TF-IDF of the words and the mean hidden state of the public model. The attacker knows the labels
     of the task's public texts, which are of other sources than the customer's, and no label of the customer. Words
     are the token ids that were sent, or those nearest to the vectors at the embedding cut. Where the defense
     randomises labels by a public law, `combine` multiplies the classifier's probabilities by those of the label that
@@ -116,9 +117,14 @@ def read_words(
 
 @dataclass(frozen=True)
 class Classifier:
-    """Logistic regression on TF-IDF of tokens and on mean hidden states, both about of norm 1."""
+    """Logistic regression on TF-IDF of tokens and on mean hidden states, both about of norm 1.
+
+    Attributes:
+        blocks: number of blocks before the hidden states; None for all.
+    """
 
     base: Backbone
+    blocks: int | None
     words: Any
     scale: Any
     model: Any
@@ -131,8 +137,9 @@ class Classifier:
 
         words = TfidfVectorizer(token_pattern=r"\S+", sublinear_tf=True, dtype=np.float32)
         words.fit(documents([public.tokens]))
-        scale = StandardScaler().fit(states_of(base, public.tokens))
-        unfitted = cls(base, words, scale, LogisticRegression(C=PENALTY, max_iter=1000))
+        blocks = max(1, base.blocks // DEPTH) if len(public.tokens) >= MANY else None
+        scale = StandardScaler().fit(base.pooled(public.tokens, blocks).cpu().numpy())
+        unfitted = cls(base, blocks, words, scale, LogisticRegression(C=PENALTY, max_iter=1000))
         unfitted.model.fit(unfitted.features([public.tokens]), public.labels)
         return unfitted
 
@@ -140,9 +147,10 @@ class Classifier:
         """[n, W + d] sparse; the words of all rounds count, and hidden states are averaged over them."""
         from scipy.sparse import csr_array, hstack
 
-        pooled = np.mean([states_of(self.base, tokens) for tokens in rounds], axis=0)
-        states = self.scale.transform(pooled) / math.sqrt(pooled.shape[1])
-        return hstack([self.words.transform(documents(rounds)), csr_array(states)]).tocsr()
+        states = [self.base.pooled(tokens, self.blocks).cpu().numpy() for tokens in rounds]
+        pooled = np.mean(states, axis=0)
+        scaled = self.scale.transform(pooled) / math.sqrt(pooled.shape[1])
+        return hstack([self.words.transform(documents(rounds)), csr_array(scaled)]).tocsr()
 
     def log_probabilities(self, rounds: Sequence[Tokens], classes: int) -> Floats:
         """[n, C] of each class, finite for classes that public text lacks."""
@@ -151,12 +159,6 @@ class Classifier:
         found[:, self.model.classes_] += self.model.predict_proba(features)
         logs: Floats = np.log(found)
         return logs
-
-
-def states_of(base: Backbone, tokens: Tokens) -> NDArray[np.float32]:
-    """[n, d] mean hidden state of each text behind a third of the blocks, at least one."""
-    means: NDArray[np.float32] = base.pooled(tokens, max(1, base.blocks // DEPTH)).cpu().numpy()
-    return means
 
 
 def documents(rounds: Sequence[Tokens]) -> list[str]:

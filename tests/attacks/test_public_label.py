@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
 
-from leakboard.attacks.public_label import Classifier, PublicLabel, states_of
+from leakboard.attacks import public_label
+from leakboard.attacks.public_label import Classifier, PublicLabel
 from leakboard.bench.backbones import Backbone
 from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
@@ -95,14 +96,21 @@ def test_hidden_states_and_all_rounds_count():
 
 
 @pytest.mark.parametrize(("model", "blocks"), [("tiny-bert", 1), ("tiny-deep-bert", 2)])
-def test_a_third_of_the_blocks_is_computed_and_at_least_one(model, blocks):
+def test_with_many_public_texts_a_third_of_the_blocks_is_computed_and_at_least_one(
+    model, blocks, monkeypatch
+):
     base = load_tiny(model)
     tokens = base.encode(["good film", "the slow food was bad"], None, 16)
+    known = Auxiliary(tokens, np.array([1, 0]))
     words = tokens.ids.embedded(base.embeddings)
-    whole = base.pooled(tokens).numpy()
-    expected = base.bottom(words, tokens.types, blocks).means().numpy()
-    assert states_of(base, tokens) == pytest.approx(expected, abs=1e-5)
-    assert np.abs(whole - expected).max() > 0.01
+    for many, read in ((3, base.blocks), (2, blocks)):
+        monkeypatch.setattr(public_label, "MANY", many)
+        classifier = Classifier.of(known, base)
+        expected = base.bottom(words, tokens.types, read).means().numpy()
+        assert classifier.scale.mean_ == pytest.approx(expected.mean(0), abs=1e-5)
+        features = classifier.features([tokens]).toarray()[:, -base.width :]
+        scaled = classifier.scale.transform(expected) / np.sqrt(base.width)
+        assert features == pytest.approx(scaled, abs=1e-4)
 
 
 def test_what_it_knows_and_that_it_needs_labels_of_public_text():
