@@ -10,7 +10,7 @@ from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.records.store import Store, find
 from leakboard.bench.running import reproduction
-from leakboard.bench.running.reproduction import plan_reproduction
+from leakboard.bench.running.reproduction import check_unchanged, plan_reproduction
 from leakboard.bench.running.runner import Runner
 from leakboard.bench.suites.suite import load_suite
 
@@ -94,6 +94,14 @@ def test_what_does_not_go_together_is_refused(words, told, tmp_path, monkeypatch
 def test_other_data_or_another_model_is_refused_by_the_name_of_the_field(published, field):
     with pytest.raises(LeakboardError, match=rf"{field}: 0000 in the record, \w+ here"):
         plan_reproduction(changed(published, **{field: "0000"}))
+
+
+@pytest.mark.parametrize(("model", "expected"), [("dialogue-gpt", True), ("minilm", False)])
+def test_a_model_that_each_machine_trains_may_differ_by_rounding(published, model, expected):
+    own = changed(published, model=model)
+    with pytest.raises(LeakboardError, match="model_hash: ") as refused:
+        check_unchanged(own, own.cell.model_copy(update={"model_hash": "0000"}))
+    assert ("processors round differently" in str(refused.value)) is expected
 
 
 def test_another_version_of_the_defense_or_an_attack_is_refused(published, monkeypatch):
