@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
+
+ABANDONED = 24 * 3600
+"""Seconds after which an unfinished folder is one of a killed process."""
 
 
 def cache_folder() -> Path:
@@ -43,6 +49,10 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
 
 def _create(folder: Path, make: Callable[[Path], None]) -> None:
     """Write a folder elsewhere, flush it, and rename it, so that it is never half written."""
+    for left in folder.parent.glob("unfinished-*"):
+        with suppress(FileNotFoundError):  # another process has just renamed it
+            if time.time() - left.stat().st_mtime > ABANDONED:
+                shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unfinished-") as unfinished:
         inside = Path(unfinished) / folder.name
         inside.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ def test_what_a_killed_process_left_is_not_used(cache):
     left.mkdir(parents=True)
     (left / "weights").write_text("ha")
     assert (cached_folder("m", "m-1", write("whole")) / "weights").read_text() == "whole"
+
+
+def test_what_a_process_left_a_day_ago_is_removed_and_what_may_be_at_work_stays(cache):
+    for name, hours in (("unfinished-old", 25), ("unfinished-new", 23)):
+        (cache / name).mkdir(parents=True)
+        then = time.time() - hours * 3600
+        os.utime(cache / name, (then, then))
+    cached_folder("m", "m-1", write("whole"))
+    assert {path.name for path in cache.iterdir()} == {"unfinished-new", "m-1"}
 
 
 def test_a_full_disk_is_named_and_leaves_nothing(cache):
