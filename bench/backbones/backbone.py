@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -282,9 +283,9 @@ class Backbone:
         return Memory(max(FEWEST, MEANS // (4 * BATCH * self.width)))
 
     @cached_property
-    def _each(self) -> dict[bytes, Tensor]:
+    def _each(self) -> OrderedDict[bytes, Tensor]:
         """[d] mean of the last hidden states of texts, by their digests; the oldest first."""
-        return {}
+        return OrderedDict()
 
     def _pooled(self, tokens: Tokens, blocks: int | None) -> Tensor:
         # Outside of inference mode: the next cell may train a head on the same vectors.
@@ -300,8 +301,8 @@ class Backbone:
                 )
         if blocks is None:
             self._each.update(zip(tokens.digests(), means, strict=True))
-            for key in list(self._each)[: -(MEANS // (4 * self.width))]:
-                del self._each[key]
+            while len(self._each) > MEANS // (4 * self.width):
+                self._each.popitem(last=False)
         return means
 
     def check_cut(self, cut: int) -> None:

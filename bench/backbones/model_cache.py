@@ -12,6 +12,8 @@ from pathlib import Path
 
 from leakboard.bench.contracts import LeakboardError
 
+UNFINISHED = "unfinished-"
+"""Beginning of the names of folders that are being written."""
 ABANDONED = 24 * 3600
 """Seconds after which an unfinished folder is one of a killed process."""
 
@@ -49,11 +51,11 @@ def cached_folder(model: str, name: str, make: Callable[[Path], None]) -> Path:
 
 def _create(folder: Path, make: Callable[[Path], None]) -> None:
     """Write a folder elsewhere, flush it, and rename it, so that it is never half written."""
-    for left in folder.parent.glob("unfinished-*"):
+    for left in folder.parent.glob(f"{UNFINISHED}*"):
         with suppress(FileNotFoundError):  # another process has just renamed it
             if time.time() - left.stat().st_mtime > ABANDONED:
                 shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix="unfinished-") as unfinished:
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=UNFINISHED) as unfinished:
         inside = Path(unfinished) / folder.name
         inside.mkdir()
         make(inside)

@@ -96,7 +96,8 @@ def check_unchanged(record: Record, cell: Cell) -> None:
     Raises:
         LeakboardError: they differ; the message names each field that differs.
     """
-    _check(record, changed_fields(record.cell, cell))
+    is_trained_here = cell.model == "dialogue-gpt" and cell.model_hash != record.cell.model_hash
+    _check(record, changed_fields(record.cell, cell), ROUNDING if is_trained_here else "")
 
 
 def _newest_attacks(record: Record) -> list[MethodSpec]:
@@ -123,12 +124,11 @@ def _configured(record: Record, spec: MethodSpec, cls: type[M]) -> M:
     return method
 
 
-def _check(record: Record, differences: Iterable[str]) -> None:
+def _check(record: Record, differences: Iterable[str], hint: str = "") -> None:
     lines = "\n".join(f"  {line}" for line in differences)
     if not lines:
         return
     commit, version = record.provenance.commit, record.provenance.leakboard
-    hint = ROUNDING if record.cell.model == "dialogue-gpt" and "model_hash" in lines else ""
     raise LeakboardError(
         f"record {record.key} cannot be run again here, because this differs:\n{lines}\n"
         f"It was made by leakboard {version}, commit {commit}{hint}"
