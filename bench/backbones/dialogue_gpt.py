@@ -1,11 +1,12 @@
-"""The embedded causal language model `dialogue-gpt`: a small GPT-2 that is trained at first use.
+"""The embedded causal language model `dialogue-gpt`: a small GPT-2, and how it was trained.
 
-It is trained on the public half of the task `dialogues` only, so it knows no secrets of the other half. The trained
-model is stored in the user's cache folder under a hash of its recipe and texts.
+It was trained on the public half of the task `dialogues` only, so it knows no secrets of the other half. Its weights
+are in the folder beside this file, since processors round differently: each would train another model.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import math
@@ -20,13 +21,16 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from leakboard.bench.backbones.device import one_thread
-from leakboard.bench.backbones.model_cache import cached_folder
 from leakboard.bench.backbones.ragged import length_bucketed
 from leakboard.bench.tasks import GENERATORS
 
 BEGIN = "<|endoftext|>"
 """Token before and after each text, as in GPT-2."""
 IGNORED = -100
+FOLDER = Path(__file__).with_name("dialogue-gpt")
+"""The trained model and its tokeniser."""
+TRAINED_FROM = "6bc5ff34e8aa87c1"
+"""Fingerprint of the recipe and the texts that the weights were trained from."""
 
 
 @dataclass(frozen=True)
@@ -51,23 +55,15 @@ class Recipe:
     seed: int = 0
 
 
-def folder(recipe: Recipe | None = None) -> Path:
-    """Folder of the trained model; at first use it is trained, with a progress bar.
+def public_texts(recipe: Recipe) -> Sequence[str]:
+    """The texts that the model is trained on."""
+    return GENERATORS["dialogues"]().split("auxiliary").texts[: recipe.texts]
 
-    Raises:
-        LeakboardError: the cache folder cannot be written.
-    """
-    recipe = recipe or Recipe()
-    texts = GENERATORS["dialogues"]().split("auxiliary").texts[: recipe.texts]
-    content = json.dumps([asdict(recipe), texts])
-    name = f"dialogue-gpt-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
-    def make(into: Path) -> None:
-        model, tokenizer = train(recipe, texts)
-        model.save_pretrained(into)
-        tokenizer.save_pretrained(into)
-
-    return cached_folder("dialogue-gpt", name, make)
+def fingerprint(recipe: Recipe) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the recipe and its texts."""
+    content = json.dumps([asdict(recipe), public_texts(recipe)])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
@@ -107,7 +103,7 @@ def train(recipe: Recipe, texts: Sequence[str]) -> tuple[Any, Any]:
             optimiser, round(recipe.warmup * len(order)), len(order)
         )
         console = Console(file=sys.stderr)
-        for batch in track(order, "training dialogue-gpt, once", console=console, transient=True):
+        for batch in track(order, "training dialogue-gpt", console=console, transient=True):
             loss = _loss(model, [rows[i] for i in batch]).mean()
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -160,15 +156,24 @@ def _loss(model: Any, rows: Sequence[Sequence[int]]) -> torch.Tensor:
 
 
 def main() -> None:
-    """Prints the perplexity of the model on texts inside and outside of its training set."""
+    """Trains the model anew into a folder, and prints its perplexity and that of the weights in the package."""
     from transformers import AutoTokenizer, GPT2LMHeadModel
 
-    path = folder()
-    model, tokenizer = GPT2LMHeadModel.from_pretrained(path), AutoTokenizer.from_pretrained(path)
-    print(f"{path}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
-    for split in ("auxiliary", "dev"):
-        value = perplexity(model.eval(), tokenizer, GENERATORS["dialogues"]().split(split).texts)
-        print(f"perplexity per token on {split}: {value:.2f}")
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path, help="where the new model is written")
+    into = parser.parse_args().folder
+    for part in train(Recipe(), public_texts(Recipe())):
+        part.save_pretrained(into)
+    for path in (FOLDER, into):
+        model, tokenizer = (
+            GPT2LMHeadModel.from_pretrained(path),
+            AutoTokenizer.from_pretrained(path),
+        )
+        print(f"{path}: {model.num_parameters():,} parameters, {len(tokenizer)} tokens")
+        for split in ("auxiliary", "dev"):
+            texts = GENERATORS["dialogues"]().split(split).texts
+            value = perplexity(model.eval(), tokenizer, texts)
+            print(f"perplexity per token on {split}: {value:.2f}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ LICENCES = {
 EMBEDDED = {
     "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
     "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "
-    "half of the task dialogues at first use, in minutes",
+    "half of the task dialogues",
     "gemma": "Gemma 3 270M, a real causal language model (268 M parameters), with the extra `gemma`: weights of "
     "about four bits, dequantised once at first use; under the Gemma terms of use (ai.google.dev/gemma/terms)",
     "mpnet": "all-mpnet-base-v2, a real encoder of 109 M parameters and 12 blocks, after `leakboard model get mpnet`; "

@@ -95,9 +95,9 @@ def _load(name: str, device: str, adapter: Adapter | None = None) -> Backbone:
 
 
 def model_folder(name: str) -> Path:
-    """Folder of a model's files; at first use a model is downloaded, trained (`dialogue-gpt`) or dequantised."""
+    """Folder of a model's files; at first use a model is downloaded or dequantised."""
     if name == "dialogue-gpt":
-        return dialogue_gpt.folder()
+        return dialogue_gpt.FOLDER
     if name == "gemma":
         return gemma.folder()
     if name in packaged.PACKAGED:

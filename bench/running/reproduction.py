@@ -25,9 +25,9 @@ from leakboard.bench.tasks import Task, listing
 
 M = TypeVar("M", bound=Method)
 
-ROUNDING = (
-    ". Each machine trains dialogue-gpt at first use, and processors round differently, so a processor of "
-    "another kind trains other weights"
+TRAINED_ELSEWHERE = (
+    ". Until data version 6 each machine trained dialogue-gpt, with weights of its own. The package has other "
+    "ones now; give the folder of the old ones as the model"
 )
 
 
@@ -96,8 +96,8 @@ def check_unchanged(record: Record, cell: Cell) -> None:
     Raises:
         LeakboardError: they differ; the message names each field that differs.
     """
-    is_trained_here = cell.model == "dialogue-gpt" and cell.model_hash != record.cell.model_hash
-    _check(record, changed_fields(record.cell, cell), ROUNDING if is_trained_here else "")
+    is_older = cell.model == "dialogue-gpt" and cell.model_hash != record.cell.model_hash
+    _check(record, changed_fields(record.cell, cell), TRAINED_ELSEWHERE if is_older else "")
 
 
 def _newest_attacks(record: Record) -> list[MethodSpec]:
