@@ -5,17 +5,53 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from multiprocessing import util
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 
 def start_command(*words: object) -> BaseProcess:
     """`leakboard WORDS` without output, in a process group of its own; its workers come from a server of its own."""
+    return _started(_command, *map(str, words))
+
+
+def pytest_in(folder: Path, *words: str) -> str:
+    """Output of pytest in a folder, in a process of its own.
+
+    Raises:
+        AssertionError: a test failed.
+    """
+    output = folder / "output.txt"
+    process = _started(_pytest, folder, output, words)
+    process.join()
+    text = output.read_text("utf-8")
+    assert process.exitcode == 0, text
+    return text
+
+
+def _started(target: Callable[..., None], *given: object) -> BaseProcess:
     context = multiprocessing.get_context("forkserver")
     # The modules that workers of a run need, since a process of the tests has one server for both.
     context.set_forkserver_preload(["leakboard.bench.running.workers", "transformers", "peft"])
-    process = context.Process(target=_command, args=tuple(map(str, words)))
+    process = context.Process(target=target, args=given)
     process.start()
     return process
+
+
+def _pytest(folder: Path, output: Path, words: Sequence[str]) -> None:
+    import pytest
+
+    os.chdir(folder)
+    for name in [name for name in os.environ if name.startswith("PYTEST_")]:
+        del os.environ[name]
+    with output.open("w", encoding="utf-8") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        code = pytest.main([*words, "."])
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def _command(*words: str) -> None:
@@ -25,5 +61,23 @@ def _command(*words: str) -> None:
     with open(os.devnull, "w") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
+        # Another interpreter would import for seconds what is loaded here.
+        util.spawnv_passfds = _forked
         sys.argv = ["leakboard", *words]
         main()
+
+
+def _forked(path: bytes, args: Sequence[str], passed: Sequence[int]) -> int:
+    """Id of a fork of this process that runs `python -c CODE`, the last of the arguments, and has the passed files only."""
+    if child := os.fork():
+        return child
+    code = 1
+    try:
+        for file in map(int, os.listdir("/proc/self/fd")):
+            if file > 2 and file not in passed:
+                with suppress(OSError):  # the listing's own
+                    os.close(file)
+        exec(args[-1], {"__name__": "__main__"})
+        code = 0
+    finally:
+        os._exit(code)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import socket
+import sys
 import tempfile
 from pathlib import Path
 
@@ -46,3 +47,10 @@ def attempts(pipe, outside, port, hidden):
 
 def reply(pipe, number):
     pipe.send(number)
+
+
+def enter_or_fail(place):
+    """Ends with 0 where the system lets this process into a sandbox."""
+    from leakboard.bench.submissions.sandbox import enter
+
+    sys.exit(enter(place) is not None)

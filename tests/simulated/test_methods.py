@@ -14,6 +14,7 @@ from simulated_device import NAME, as_on_a_cpu, numbers_arrive, waits
 from synchronising import PER_STEP
 from targets import task
 
+from leakboard.attacks import canary_exposure, extraction
 from leakboard.bench.backbones import Backbone, load_backbone
 from leakboard.bench.conformance import trial as trials
 from leakboard.bench.conformance.attack_rules import AttackRules
@@ -193,6 +194,9 @@ def leaks_alike(here: CellContext) -> None:
 def test_an_attack_guesses_on_a_device_what_it_guesses_on_a_cpu(name, forget, monkeypatch):
     few = Plant(canaries=("my id is {digits}",), copies=(4,), each=2, unseen=4)
     monkeypatch.setattr(trials, "CANARIES", few)
+    # A thousand candidates and fifty continuations go the way of a million and a thousand.
+    monkeypatch.setattr(canary_exposure, "DIGITS", 3)
+    monkeypatch.setattr(extraction, "SAMPLES", 50)
     monkeypatch.setattr(
         trials, "TrainSettings", lambda **given: TrainSettings(**given | {"epochs": 1})
     )

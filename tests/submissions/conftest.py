@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from multiprocessing import get_context
+
 import pytest
+from sandboxed import enter_or_fail
 from submitted import really_run
 
 from leakboard.bench.submissions import cell_process, rerunning
@@ -11,6 +14,16 @@ from leakboard.bench.submissions import cell_process, rerunning
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     return tmp_path_factory.mktemp("submissions")
+
+
+@pytest.fixture(scope="package")
+def has_sandbox(tmp_path_factory):
+    """Whether this system has user namespaces."""
+    context = get_context("forkserver")
+    process = context.Process(target=enter_or_fail, args=(tmp_path_factory.mktemp("inside"),))
+    process.start()
+    process.join()
+    return process.exitcode == 0
 
 
 @pytest.fixture(scope="package")

@@ -5,29 +5,16 @@ from __future__ import annotations
 import json
 import pickle
 import socket
-import subprocess
-import sys
-import tempfile
 from multiprocessing import Pipe, get_context
 from pathlib import Path
 
 import pytest
 from sandboxed import attempts, reply
 
-from leakboard.bench.records.store import to_text
 from leakboard.bench.running import Reporter
 from leakboard.bench.submissions import sandbox
-from leakboard.bench.submissions.cell_process import Child, Limit, NotRun, run_in_subprocess
-from leakboard.bench.submissions.judge import Order
+from leakboard.bench.submissions.cell_process import Child, Limit, NotRun
 from leakboard.bench.submissions.sandbox import pack, work_inside
-
-
-@pytest.fixture(scope="module")
-def has_sandbox():
-    command = "import sys, pathlib; from leakboard.bench.submissions.sandbox import enter; sys.exit(enter(pathlib.Path(sys.argv[1])) is not None)"
-    with tempfile.TemporaryDirectory() as place:
-        if subprocess.run([sys.executable, "-c", command, place], check=False).returncode:
-            pytest.skip("this system has no user namespaces")
 
 
 def events_of(place, hidden, work, *arguments):
@@ -50,6 +37,8 @@ def events_of(place, hidden, work, *arguments):
 
 
 def test_nothing_outside_is_changed_or_reached(has_sandbox, tmp_path):
+    if not has_sandbox:
+        pytest.skip("this system has no user namespaces")
     place, outside, hidden = (tmp_path / name for name in ("place", "outside", "hidden"))
     for folder in (place, outside, hidden):
         folder.mkdir()
@@ -68,22 +57,6 @@ def test_nothing_outside_is_changed_or_reached(has_sandbox, tmp_path):
     assert [path.name for path in outside.iterdir()] == ["there"]
     assert (outside / "there").read_text() == "as it was"
     assert {path.name for path in place.iterdir()} > {"empty"}
-
-
-class Warnings(Reporter):
-    def __init__(self):
-        self.messages = []
-
-    def warned(self, message):
-        self.messages.append(message)
-
-
-def test_a_cell_is_run_again_in_the_sandbox_with_the_same_result(has_sandbox, real, tmp_path):
-    reporter = Warnings()
-    order = Order(real[1].key, to_text(real[1]).encode(), {}, None, "cpu", "tiny-bert", 1)
-    again = run_in_subprocess(order, 5, reporter)
-    assert again.utility == real[1].utility
-    assert reporter.messages == []
 
 
 def test_a_system_without_it_is_named(tmp_path, monkeypatch):
