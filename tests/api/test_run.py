@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from types import SimpleNamespace
 
 import pytest
+from forked import ForkedAttack
 from paths import ROOT
 
 import leakboard as lb
 from leakboard.bench import running
 from leakboard.bench.methods import registry
+from leakboard.bench.running import isolation
 from leakboard.defenses.none import NoDefense
 
 SAMPLE = ROOT / "tests" / "plugin" / "leakboard_sample"
@@ -43,7 +46,9 @@ def ran(own, tmp_path_factory):
         "defenses": ["none", defense, defense(sigma=3.0), {"sap": {"eta": None}}],
         "attacks": ["eia-nn", attack()],
     }
-    results = lb.run(suite, folder / "records", transcripts=folder / "sent", progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(isolation, "subprocess", SimpleNamespace(Popen=ForkedAttack))
+        results = lb.run(suite, folder / "records", transcripts=folder / "sent", progress=False)
     return suite, folder, results
 
 

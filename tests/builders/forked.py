@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import util
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -29,6 +30,27 @@ def pytest_in(folder: Path, *words: str) -> str:
     text = output.read_text("utf-8")
     assert process.exitcode == 0, text
     return text
+
+
+class ForkedAttack:
+    """Stands for the `subprocess.Popen` of an attack from outside: a fork of what has everything loaded."""
+
+    def __init__(self, words: Sequence[str], pass_fds: Sequence[int], **_: object) -> None:
+        with Connection(os.dup(pass_fds[0])) as pipe:
+            self._process = _started(_serve, pipe)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> int | None:
+        self._process.join()
+        return self._process.exitcode
+
+
+def _serve(pipe: Connection) -> None:
+    from leakboard.bench.running.isolation import serve
+
+    serve(os.dup(pipe.fileno()))
 
 
 def _started(target: Callable[..., None], *given: object) -> BaseProcess:

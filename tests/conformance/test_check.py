@@ -26,7 +26,7 @@ from leakboard.bench.conformance.check import (
 )
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.methods import registry
-from leakboard.bench.running import attacks
+from leakboard.bench.running import attacks, cell_context
 from leakboard.defenses.offsite import OffsiteTuning
 from leakboard.defenses.sap import SAP
 
@@ -48,7 +48,8 @@ def test_every_registered_defense_keeps_the_rules(name):
 
 
 @pytest.mark.parametrize("name", registry.attacks())
-def test_every_registered_attack_keeps_the_rules(name):
+def test_every_registered_attack_keeps_the_rules(name, monkeypatch):
+    monkeypatch.setattr(cell_context, "MAX_PROMPTS", 10)
     report = check_attack(BRIEF[name]) if name in BRIEF else check_method(name)
     report.raise_if_failed()
 

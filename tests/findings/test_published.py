@@ -303,7 +303,7 @@ def test_leakage_of_all_published_rows_is_the_same_by_code_of_its_own(table):
         if known is not one_file:
             earlier = [leak for leak in known["leaks"] if leak["attack"] not in mine]
             by_key[one_file["key"]] = one_file | {"leaks": [*earlier, *one_file["leaks"]]}
-    groups = dict(advantages(by_key.values()).groupby(["cell", "goal", "attribute"]))
+    groups = dict(iter(advantages(by_key.values()).groupby(["cell", "goal", "attribute"])))
 
     @cache
     def mean(where, seeds):

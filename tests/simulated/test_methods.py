@@ -22,7 +22,7 @@ from leakboard.bench.contracts import Channel, Memory, Message, Objective, Plant
 from leakboard.bench.defending import dp_sgd
 from leakboard.bench.exchange import Wire
 from leakboard.bench.methods import Attack, Defense, registry
-from leakboard.bench.running import CellContext, context_of, run_cell
+from leakboard.bench.running import CellContext, cell_context, context_of, run_cell
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.offsite import OffsiteTuning
 from leakboard.defenses.p3eft import P3EFT
@@ -194,9 +194,10 @@ def leaks_alike(here: CellContext) -> None:
 def test_an_attack_guesses_on_a_device_what_it_guesses_on_a_cpu(name, forget, monkeypatch):
     few = Plant(canaries=("my id is {digits}",), copies=(4,), each=2, unseen=4)
     monkeypatch.setattr(trials, "CANARIES", few)
-    # A thousand candidates and fifty continuations go the way of a million and a thousand.
+    # A thousand candidates, fifty continuations and five prompts go the way of more.
     monkeypatch.setattr(canary_exposure, "DIGITS", 3)
     monkeypatch.setattr(extraction, "SAMPLES", 50)
+    monkeypatch.setattr(cell_context, "MAX_PROMPTS", 5)
     monkeypatch.setattr(
         trials, "TrainSettings", lambda **given: TrainSettings(**given | {"epochs": 1})
     )
