@@ -18,6 +18,7 @@ from leakboard.attacks.bidirectional import Bidirectional
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.eia_optimise import Optimise
 from leakboard.attacks.rmia import Rmia
+from leakboard.bench.conformance import trial
 from leakboard.bench.conformance.check import (
     SIDE_EFFECTS,
     check_attack,
@@ -50,6 +51,8 @@ def test_every_registered_defense_keeps_the_rules(name):
 @pytest.mark.parametrize("name", registry.attacks())
 def test_every_registered_attack_keeps_the_rules(name, monkeypatch):
     monkeypatch.setattr(cell_context, "MAX_PROMPTS", 10)
+    if name == "extraction":  # many epochs, for which three secrets do as well as eight
+        monkeypatch.setattr(trial, "CANARIES", trial.CANARIES.model_copy(update={"each": 3}))
     report = check_attack(BRIEF[name]) if name in BRIEF else check_method(name)
     report.raise_if_failed()
 

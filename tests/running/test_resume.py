@@ -21,9 +21,9 @@ SUITE = """
 name: resumed
 task: reviews
 model: tiny-bert
-limit: 64
-seeds: [0, 1, 2, 3]
-train: {epochs: 2, batch_size: 8}
+limit: 48
+seeds: [0, 1, 2]
+train: {epochs: 1, batch_size: 8}
 record: {examples: 24}
 defenses: [none, dc, {sap: {eta: [none, 75, 50, 25]}}]
 attacks: [prior, eia-nn, logit-gradient, spectral]
