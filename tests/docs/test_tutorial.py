@@ -23,20 +23,47 @@ def blocks() -> Iterator[tuple[str | None, str]]:
         yield found["file"], "\n" * above + found["code"]
 
 
+SMALLER = {'"limit": 96': '"limit": 48', '"epochs": 2': '"epochs": 1'}
+"""Half the examples and half the training of the suite at the end, which say the same."""
+
+
 @pytest.fixture(scope="module")
-def read(tmp_path_factory):
-    """The names that the program leaves behind, run in an empty folder."""
+def program(tmp_path_factory):
+    """Runs the program up to a file that it writes, or to its end, in an empty folder; returns this and the names."""
     names: dict[str, object] = {"__name__": "__main__"}
-    folder = tmp_path_factory.mktemp("tutorial")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        patch.syspath_prepend(folder)
-        for file, code in blocks():
-            if file:
-                Path(file).write_text(code.lstrip("\n"), "utf-8")
-            else:
-                exec(compile(code, TUTORIAL, "exec"), names)
-    return folder, names
+    folder, left = tmp_path_factory.mktemp("tutorial"), list(blocks())
+
+    def run(before: str | None = None) -> tuple[Path, dict[str, object]]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            patch.syspath_prepend(folder)
+            while left and (before is None or left[0][0] != before):
+                file, code = left.pop(0)
+                for written, smaller in SMALLER.items():
+                    code = code.replace(written, smaller)
+                if file:
+                    Path(file).write_text(code.lstrip("\n"), "utf-8")
+                else:
+                    exec(compile(code, TUTORIAL, "exec"), names)
+        return folder, names
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def recorded(program):
+    """The names at the end of the part that records a loop of the reader."""
+    return program(before="word_noise.py")[1]
+
+
+@pytest.fixture(scope="module")
+def measured(recorded, program):
+    """The folder and the names at the end of the page."""
+    return program()
+
+
+def test_the_suite_of_the_page_is_the_one_that_is_made_smaller():
+    assert all(TUTORIAL.read_text("utf-8").count(written) == 1 for written in SMALLER)
 
 
 def success(found, attack):
@@ -44,34 +71,31 @@ def success(found, attack):
     return rows[(rows["attack"] == attack) & (rows["status"] == "ok")]["success"].iloc[0]
 
 
-def test_what_the_plain_loop_sends_gives_tokens_and_labels_away(read):
-    _, names = read
-    assert success(names["found"], "eia-nn") >= 0.99
-    assert success(names["found"], "logit-gradient") == 1
+def test_what_the_plain_loop_sends_gives_tokens_and_labels_away(recorded):
+    assert success(recorded["found"], "eia-nn") >= 0.99
+    assert success(recorded["found"], "logit-gradient") == 1
 
 
-def test_the_example_of_the_readme_is_what_the_command_prints(read):
-    _, names = read
+def test_the_example_of_the_readme_is_what_the_command_prints(recorded):
     readme = (ROOT / "README.md").read_text("utf-8")
     example = readme.split("it prints (shortened):")[1].split("The next lines")[0]
     *rows, answer = filter(None, map(str.strip, example.splitlines()))
     console = Console(width=120, record=True, file=StringIO())
-    console.print(*names["found"].tables(), sep="\n")
+    console.print(*recorded["found"].tables(), sep="\n")
     printed = [" ".join(line.split()) for line in console.export_text().splitlines()]
     assert len(rows) == 3
     for row in rows:
         assert " ".join(row.split()) in printed
-    assert answer == names["found"].answer()[0]
+    assert answer == recorded["found"].answer()[0]
 
 
-def test_noise_by_a_hook_hides_tokens_and_not_labels(read):
-    _, names = read
-    assert success(names["noisy"], "eia-nn") < 0.6
-    assert success(names["noisy"], "logit-gradient") == 1
+def test_noise_by_a_hook_hides_tokens_and_not_labels(recorded):
+    assert success(recorded["noisy"], "eia-nn") < 0.6
+    assert success(recorded["noisy"], "logit-gradient") == 1
 
 
-def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
-    folder, names = read
+def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(measured):
+    folder, names = measured
     assert len((folder / "word_noise.py").read_text("utf-8").splitlines()) < 60
     rows = names["r"].best()
     rows = rows[rows["goal"] == "inversion"]
@@ -83,8 +107,8 @@ def test_the_defense_of_the_page_is_short_and_more_noise_hides_more(read):
     assert hidden["certification"] == "certified"
 
 
-def test_the_figure_is_drawn_where_the_page_says(read):
-    folder, _ = read
+def test_the_figure_is_drawn_where_the_page_says(measured):
+    folder, _ = measured
     assert {file.suffix for file in (folder / "plots").iterdir()} == {
         ".png",
         ".svg",
