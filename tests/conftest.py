@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import sys
@@ -36,6 +37,13 @@ take_one()
 
 # Nobody's own, and the same in every process of the tests.
 os.environ["LEAKBOARD_SECRET"] = "secret of the tests"
+
+
+def pytest_collection_finish() -> None:
+    # What is loaded by now stays. The collector of garbage would look through it thousands of times.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(5_000, 20, 10)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
