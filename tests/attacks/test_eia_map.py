@@ -124,24 +124,31 @@ def repeated_words(eta, rounds=1):
     return heard(base, private, defense, rounds), knowledge, private
 
 
-def test_denoiser_beats_nearest_neighbour_and_vectorwise_reading_where_context_decides():
-    seen, knowledge, private = repeated_words(NOISY)
-    found = {}
-    denoiser = ContextualDenoiser(epochs=8, learning_rate=5e-3)
-    for attack in (NearestNeighbour(), Learned(), denoiser):
+DENOISER = ContextualDenoiser(epochs=8, learning_rate=5e-3)
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """What is known of noisy words, for which the denoiser is trained once, and the words."""
+    _, knowledge, private = repeated_words(NOISY)
+    return knowledge, private
+
+
+def test_denoiser_beats_nearest_neighbour_and_vectorwise_reading_where_context_decides(noisy):
+    knowledge, private = noisy
+    seen, found = heard(knowledge.base, private, knowledge.mechanism), {}
+    for attack in (NearestNeighbour(), Learned(), DENOISER):
         (guess,) = attack.guess(seen, knowledge, np.random.default_rng(0))
         found[attack.name] = right(guess, private)
     assert found["eia-map"] > found["eia-nn"] + 0.1
     assert found["eia-map"] > found["eia-learned"] + 0.05
 
 
-def test_several_rounds_say_more_than_one_and_give_as_many_candidates():
-    found = []
+def test_several_rounds_say_more_than_one_and_give_as_many_candidates(noisy):
+    (knowledge, private), found = noisy, []
     for rounds in (1, 3):
-        seen, knowledge, private = repeated_words(NOISY, rounds)
-        (guess,) = ContextualDenoiser(epochs=4, learning_rate=5e-3).guess(
-            seen, knowledge, np.random.default_rng(0)
-        )
+        seen = heard(knowledge.base, private, knowledge.mechanism, rounds)
+        (guess,) = DENOISER.guess(seen, knowledge, np.random.default_rng(0))
         assert guess.values.shape == (len(private.ids.values), rounds)
         found.append(right(guess, private))
     assert found[1] > found[0] + 0.05

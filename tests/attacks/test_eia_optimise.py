@@ -38,8 +38,9 @@ def test_optimisation_reads_clear_representations_and_little_under_much_noise(tm
 
 def test_optimisation_reads_a_causal_model_that_is_tuned_over_the_wire_behind_its_blocks(tmp_path):
     talk = DEEP | {"task": "dialogues", "model": "tiny-gpt2", "limit": 4}
-    defenses = SAP(eta=None), SAP(eta=None, head="customer"), SAP(eta=1.0)
-    *clear, noisy = run(tmp_path, *defenses, attacks=(Optimise(),), **talk)
+    defenses = SAP(eta=None), SAP(eta=None, head="customer")
+    clear = run(tmp_path, *defenses, attacks=(Optimise(),), **talk)
+    (noisy,) = run(tmp_path, SAP(eta=1.0), attacks=(Optimise(),), **talk | {"limit": 2})
     for record in clear:
         for view in ("train", "dev"):
             found = leak_of(record, "eia-optimise", view)

@@ -112,8 +112,9 @@ def test_how_many_labels_a_batch_has_need_not_be_known(chunk, scale, monkeypatch
 
 def test_of_prompts_with_answers_the_answers_are_labels_and_the_prompts_the_input(tmp_path):
     tuned = SAP(eta=None), SAP(eta=50.0), SAP(eta=50.0, head="customer")
-    records = run(tmp_path, *tuned, **TALK | {"task": "replies"})
-    tokens = first_scene(SAP(), **TALK | {"task": "replies"}).inputs.tokens["train"]
+    asking = TALK | {"task": "replies", "limit": 12}
+    records = run(tmp_path, *tuned, **asking)
+    tokens = first_scene(SAP(), **asking).inputs.tokens["train"]
     told = int((tokens.types[~tokens.special] == 1).sum())
     asked = int((tokens.types[~tokens.special] == 0).sum())
     for record in records:

@@ -6,10 +6,14 @@ import hashlib
 from collections import Counter
 from collections.abc import Hashable
 
+from cells import load_tiny
+
 from leakboard.attacks import canary_exposure
 from leakboard.bench.attacking import canaries
+from leakboard.bench.conformance import trial
 from leakboard.bench.conformance.trial import Trial
 from leakboard.bench.contracts.threat import Channel
+from leakboard.bench.running import plan
 
 WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
 """Channels that are there only where an attack reads them."""
@@ -61,6 +65,9 @@ def remember(monkeypatch):
             MADE[key] = canaries.candidates(model, head, tokenizer, form, digits)
         return MADE[key]
 
+    # Each trial changes copies of the public model only.
+    for module in (trial, plan):
+        monkeypatch.setattr(module, "load_backbone", load_tiny)
     monkeypatch.setattr(canary_exposure, "candidates", candidates)
     monkeypatch.setattr(Trial, "train", once(Trial.train))
     monkeypatch.setattr(Trial, "record", once(Trial.record))

@@ -62,7 +62,7 @@ def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
 def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
     (tmp_path / "long.yaml").write_text(
         "name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: [frozen, none]\nattacks: [prior]\n"
-        "limit: 400\ntrain: {epochs: 60, batch_size: 16}"
+        "limit: 400\ntrain: {epochs: 25, batch_size: 16}"
     )
     script = Path(sys.executable).with_name("leakboard")
     process = subprocess.Popen(
