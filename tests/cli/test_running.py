@@ -62,7 +62,7 @@ def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
 def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
     (tmp_path / "long.yaml").write_text(
         "name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: [frozen, none]\nattacks: [prior]\n"
-        "limit: 400\ntrain: {epochs: 25, batch_size: 16}"
+        "limit: 400\ntrain: {epochs: 60, batch_size: 16}"
     )
     script = Path(sys.executable).with_name("leakboard")
     process = subprocess.Popen(
@@ -73,12 +73,15 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
         # What runs in the background of a shell has been told to ignore it.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 120
-    while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    deadline = time.monotonic() + 1200  # the machine may be busy
+    try:
+        while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=600)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "the same command goes on from there" in err
     assert "Traceback" not in err

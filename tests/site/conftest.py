@@ -1,4 +1,4 @@
-"""A site of few records, built once in a process of the tests."""
+"""A site of few records, built once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 from records import record
+from shared_folders import shared_folder
 from site_records import EVIL, LINK, hostile_records, kept, over_time, plain_records
 
 from leakboard.bench.records.store import MANIFEST
@@ -16,22 +17,24 @@ PATIENCE = 180_000
 """Milliseconds that a page may take, since a loaded machine must not fail a test."""
 
 
-@pytest.fixture(scope="session")
-def sources(tmp_path_factory):
-    place = tmp_path_factory.mktemp("records")
+def write_sources(place):
     made = {"plain": plain_records(), "hostile": hostile_records(), "time": over_time()}
-    folders = [kept(place / name, records) for name, records in made.items()]
+    for name, records in made.items():
+        kept(place / name, records)
     entries = {one.key: Entry(suite="smoke", sha256="0" * 64) for one in made["hostile"]}
     told = Manifest(method=EVIL, note=f"note {EVIL}", link=LINK, records=entries)
     (place / "hostile" / MANIFEST).write_text(told.model_dump_json())
-    return folders
+
+
+@pytest.fixture(scope="session")
+def sources(tmp_path_factory):
+    place = shared_folder(tmp_path_factory, "records-of-a-site", write_sources)
+    return [place / name for name in ("plain", "hostile", "time")]
 
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, sources):
-    to = tmp_path_factory.mktemp("www") / "site"
-    publish(sources, to)
-    return to
+    return shared_folder(tmp_path_factory, "www", lambda to: publish(sources, to / "site")) / "site"
 
 
 @pytest.fixture
