@@ -269,8 +269,6 @@ def score_presence(
     Raises:
         BadGuess: wrong shape, rows or type; or all texts are among the candidates, or none.
     """
-    from scipy.stats import rankdata  # slow to import
-
     fields = []
     for guess in guesses:
         rows, values = np.asarray(guess.rows), np.asarray(guess.values)
@@ -288,7 +286,7 @@ def score_presence(
         present = np.array([ids in known for ids in sent.ids.sequences()])
         if present.all() or not present.any():
             raise BadGuess("all texts are among the candidates, or none; set `absent: true`")
-        twice_rank = np.rint(2 * rankdata(values)).astype(np.int64)
+        twice_rank = np.rint(2 * metrics.mean_ranks(values)).astype(np.int64)
         fields.append(
             {
                 "view": guess.view,

@@ -137,9 +137,7 @@ def score_members(guesses: Sequence[Guess], seen: Transcript, truth: Truth) -> l
         members = members[np.unique(coins, return_index=True)[1]]
     if members.all() or not members.any():
         raise BadGuess("all examples are members, or none; audit more examples")
-    from scipy.stats import rankdata  # slow to import
-
-    ranks = rankdata(values)
+    ranks = metrics.mean_ranks(values)
     return [
         {
             "metric": "AUC",

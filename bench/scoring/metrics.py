@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
@@ -95,6 +95,13 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     half = Z / (n + Z * Z) * math.sqrt(hits * (n - hits) / n + Z * Z / 4)
     # If all are right or all wrong, one end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.
     return (centre - half if hits else 0.0), (centre + half if hits < n else 1.0)
+
+
+def mean_ranks(values: NDArray[Any]) -> Floats:
+    """[n] ranks from 1 on of finite numbers [n]; equal ones share the mean of their ranks."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return ranks
 
 
 def most_frequent_share(values: Ints, guesses: int = 1) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Estimate, Guess, Ints, Measure, Point, grouped
-from leakboard.bench.scoring.metrics import resample, wilson
+from leakboard.bench.scoring.metrics import mean_ranks, resample, wilson
 
 PERMUTATIONS = 200
 Floats = NDArray[np.float64]
@@ -143,9 +143,7 @@ MEASURES = {"auc": auc, "matching": matching, "balanced accuracy": balanced}
 
 def directed_aucs(values: NDArray[Any], labels: NDArray[Any], classes: int) -> list[Floats]:
     """For each class, [R] its AUC against all others; only one entry for two classes, whose AUCs sum to 1."""
-    from scipy.stats import rankdata  # slow to import
-
-    ranks = rankdata(values)
+    ranks = mean_ranks(values)
     aucs = []
     for c in range(1 if classes == 2 else 0, classes):
         is_class = (labels == c).astype(float)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, rankdata
 
-from leakboard.bench.scoring.metrics import most_frequent_share, share, wilson
+from leakboard.bench.scoring.metrics import mean_ranks, most_frequent_share, share, wilson
 
 
 @given(st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
@@ -16,6 +16,11 @@ def test_wilson_equals_scipy(hits_of):
     hits, n = hits_of
     known = binomtest(hits, n).proportion_ci(method="wilson")
     assert wilson(hits, n) == pytest.approx((known.low, known.high), abs=1e-6)
+
+
+@given(st.lists(st.integers(-5, 5) | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_ranks_equal_scipys_and_ties_share_theirs(values):
+    assert mean_ranks(np.array(values)).tolist() == rankdata(values).tolist()
 
 
 def test_share_is_the_pooled_share_and_examples_without_units_do_not_count():
