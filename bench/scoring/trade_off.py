@@ -63,7 +63,7 @@ def refuted(
         """Smallest h with r ≤ f̄(h), where f̄(h) ≤ e^ε·h + δ and 1 − f̄(h) ≥ e^−ε·(1 − δ − h)."""
         steep = (r[:, None] - deltas) / factors
         flat = 1 - deltas - factors * (1 - r[:, None])
-        h: Floats = np.maximum(steep, flat).max(1).clip(0)
+        h: Floats = np.maximum(steep, flat).max(1)
         return h
 
     rare = (1 - confidence) / examples

@@ -105,6 +105,16 @@ class Setting:
         return self.task, self.model, self.defense, choice, self.cut, training
 
     @cached_property
+    def twins(self) -> frozenset[tuple[str, str]] | None:
+        """Defenses and parameters with its protection off; None if its method is not installed."""
+        return twin_settings((self.defense, self.params))
+
+    @cached_property
+    def full_name(self) -> tuple[str, str]:
+        """Defense and parameters of an undefended setting, including those that the records lack."""
+        return next(iter(self.twins)) if self.twins else (self.defense, self.params)
+
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(record.key for record in self.records.values())
 
@@ -234,7 +244,6 @@ def twin_of(
     mine = attacked[id(setting)][aim]
     if setting.undefended:
         return mine, setting.keys
-    names = twin_settings((setting.defense, setting.params))
 
     def preference(one: Setting) -> tuple[bool, bool, int, float]:
         theirs = attacked[id(one)][aim]
@@ -248,16 +257,14 @@ def twin_of(
         for one in undefended
         if aim in attacked[id(one)]
         and (one.is_reproduced or not setting.is_reproduced)
-        and (one.defense == setting.defense if names is None else _full_name(one) in names)
+        and (
+            one.defense == setting.defense
+            if setting.twins is None
+            else one.full_name in setting.twins
+        )
     ]
     best = max(near, key=preference, default=None)
     return (attacked[id(best)][aim], best.keys) if best else (None, ())
-
-
-def _full_name(setting: Setting) -> tuple[str, str]:
-    """Defense and parameters, including those that the records lack."""
-    known = twin_settings((setting.defense, setting.params))
-    return next(iter(known)) if known else (setting.defense, setting.params)
 
 
 def groups_of(records: Iterable[Record]) -> list[Group]:
