@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic_core import to_json
 
 Objective = Literal["classification", "language modelling", "regression", "multilabel"]
 """Of each text: one class, its next tokens, a number, or any set of labels."""
@@ -225,9 +226,52 @@ class Cell(Part):
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of a JSON value in canonical form, in hexadecimal."""
+    """SHA-256 of a JSON value in canonical form (keys sorted, no spaces), in hexadecimal."""
+    whole_numbers: list[bytes] = []
+    parts = _canonical(_without_whole_numbers(value, whole_numbers)).split(HELD)
+    if len(parts) != len(whole_numbers) + 1:  # a text of the value is the mark
+        parts, whole_numbers = [_canonical(value)], []
+    hashed = hashlib.sha256(parts[0])
+    for numbers, part in zip(whole_numbers, parts[1:], strict=True):
+        hashed.update(numbers + part)
+    return hashed.hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text.encode()
+
+
+MARK = "\0"
+"""Stands for a list of whole numbers."""
+HELD = _canonical(MARK)
+LEVELS = 4
+"""Lists of whole numbers lie no deeper in a record."""
+NESTED = (dict, list)
+
+
+def _without_whole_numbers(value: Any, taken: list[bytes], levels: int = LEVELS) -> Any:
+    """A JSON value whose lists of whole numbers are moved to `taken`, as JSON in the order of sorted keys.
+
+    They are most of a record, and pydantic writes them several times faster than `json`, with the same digits.
+    """
+    if isinstance(value, dict):
+        return {
+            name: _without_whole_numbers(own, taken, levels - 1)
+            if levels and isinstance(own, NESTED)
+            else own
+            for name, own in sorted(value.items())
+        }
+    if not isinstance(value, list) or not value:
+        return value
+    if isinstance(value[0], (int, list)):
+        text = to_json(value)
+        if not text.translate(None, b"-0123456789,[]"):
+            taken.append(text)
+            return MARK
+    if levels < 2 or not isinstance(value[0], NESTED):
+        return value
+    return [_without_whole_numbers(own, taken, levels - 1) for own in value]
 
 
 def changed_fields(recorded: Part, current: Part, prefix: str = "") -> Iterator[str]:

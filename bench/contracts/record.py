@@ -260,9 +260,9 @@ class Record(Part):
     def _has_each_leak_once(self) -> Self:
         seen = set[tuple[object, ...]]()
         for leak in self.leaks:
-            if leak.identity in seen:
+            if (identity := leak.identity) in seen:
                 raise ValueError(f"holds two results of one attack: {name_of(leak)}")
-            seen.add(leak.identity)
+            seen.add(identity)
         return self
 
     def outcome(self) -> dict[str, object]:

@@ -320,25 +320,18 @@ Outcome = Literal["held", "note", "refused"]
 
 def differing(first: Record, second: Record) -> list[str]:
     """Names of the measurements in which two records of one cell differ; empty if they agree."""
-    a, b = _without_leaks(first, second), _without_leaks(second, first)
-    found = [name for name in a if a[name] != b[name]]
-    ours, theirs = _leaks(first), _leaks(second)
-    return found + [
+    a, b = _with_measures_of(second, first).outcome(), _with_measures_of(first, second).outcome()
+    ours, theirs = _by_attack(first, a.pop("leaks")), _by_attack(second, b.pop("leaks"))
+    return [name for name in a if a[name] != b[name]] + [
         f"attack {leaks[0]['attack']['name']}"
         for attack, leaks in ours.items()
         if theirs.get(attack, leaks) != leaks
     ]
 
 
-def _without_leaks(record: Record, other: Record) -> dict[str, Any]:
-    """The outcome, without the measures that the other record is too old to have."""
-    shared = _with_measures_of(other, record).outcome()
-    return {name: value for name, value in shared.items() if name != "leaks"}
-
-
-def _leaks(record: Record) -> dict[str, list[dict[str, Any]]]:
+def _by_attack(record: Record, stated: Any) -> dict[str, list[dict[str, Any]]]:
+    """The leaks of the record's outcome, by attack."""
     found: dict[str, list[dict[str, Any]]] = {}
-    stated: Any = record.outcome()["leaks"]
     for leak, stated_fields in zip(record.leaks, stated, strict=True):
         found.setdefault(attack_id(leak.attack), []).append(stated_fields)
     return found

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -30,6 +33,45 @@ small = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], ma
 @pytest.fixture
 def store(tmp_path):
     return Store(tmp_path / "records")
+
+
+whole_numbers = st.lists(st.integers() | st.booleans() | st.none())
+values = st.recursive(
+    whole_numbers
+    | floats
+    | st.text(st.characters(codec="utf-8"))
+    | st.sampled_from(["\0", [[], 1]]),
+    lambda own: st.lists(own) | st.dictionaries(st.text(st.characters(codec="utf-8")), own),
+)
+
+
+@given(values)
+def test_digest_is_that_of_sorted_json_without_spaces(value):
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    assert digest(value) == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_text_that_is_the_mark_of_a_list_does_not_change_the_digest():
+    value = {"a": "\0", "b": [1, 2], "\0": [3]}
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    assert digest(value) == hashlib.sha256(text.encode()).hexdigest()
+
+
+AGED = """
+import gc
+from leakboard.bench.records.store import collector_paused
+with collector_paused():
+    made = [[] for _ in range(1000)]
+    assert not gc.isenabled()
+assert gc.isenabled()
+assert gc.get_freeze_count() == 0
+assert {id(own) for own in made} <= {id(own) for own in gc.get_objects(generation=2)}
+"""
+
+
+def test_objects_made_while_the_collector_is_paused_are_of_the_oldest_generation():
+    # In a process of its own, since a test process may hold frozen objects.
+    subprocess.run([sys.executable, "-c", AGED], check=True)
 
 
 @given(floats, floats, st.integers(-(2**70), 2**70), st.text(st.characters(codec="utf-8")))
