@@ -228,7 +228,7 @@ class Cell(Part):
 def digest(value: Any) -> str:
     """SHA-256 of a JSON value in canonical form (keys sorted, no spaces), in hexadecimal."""
     whole_numbers: list[bytes] = []
-    parts = _canonical(_without_whole_numbers(value, whole_numbers)).split(HELD)
+    parts = _canonical(_without_whole_numbers(value, whole_numbers)).split(MARK_JSON)
     if len(parts) != len(whole_numbers) + 1:  # a text of the value is the mark
         parts, whole_numbers = [_canonical(value)], []
     hashed = hashlib.sha256(parts[0])
@@ -244,7 +244,7 @@ def _canonical(value: Any) -> bytes:
 
 MARK = "\0"
 """Stands for a list of whole numbers."""
-HELD = _canonical(MARK)
+MARK_JSON = _canonical(MARK)
 LEVELS = 4
 """Lists of whole numbers lie no deeper in a record."""
 NESTED = (dict, list)
