@@ -55,3 +55,21 @@ def test_settings_with_one_number_of_messages_are_not_drawn_and_the_reason_says_
         LeakboardError, match="different numbers of times; the suite 'repeated-sends' does"
     ):
         plots(RecordSet.of(measured()[-1:]), Request("sends"))
+
+
+def test_lines_that_have_different_chances_have_a_line_of_guessing_each():
+    for chances, expected in (
+        ((0.1, 0.1), ["guessing"]),
+        ((0.1, 0.3), ["guessing (SAP, η = 50)", "guessing (SAP, η = 25)"]),
+    ):
+        own = [
+            sent("sap", eta, "eta", epochs, 0.5, {"bottom": bottom}).model_copy(
+                update={"leaks": [leak(0.5, chance=chance)]}
+            )
+            for eta, chance in zip((50.0, 25.0), chances, strict=True)
+            for bottom, epochs in (("frozen", 3), ("trainable", 5))
+        ]
+        (plot,) = plots(RecordSet.of(own), Request("sends")).values()
+        levels = plot.panels[0].references
+        assert [level.label for level in levels] == expected
+        assert [level.value for level in levels] == pytest.approx(sorted(set(chances)))

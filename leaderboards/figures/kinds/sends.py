@@ -88,8 +88,14 @@ def _panels(place: Place, own: list[Sent]) -> Iterator[Panel]:
         success.append(Series(name, read, *look))
         composed.append(Series(name, total, *look))
     first = next(iter(by_line.values()))[0].result
+    chances = grouped(by_line, lambda name: round(by_line[name][0].result.baseline, 3))
     counts = sorted({one.sends for line in by_line.values() for one in line})
     x = Axis("messages about a text", ticks=[(float(n), str(n)) for n in counts], log=True)
-    guessing = [Reference("y", first.baseline, "guessing")]
+    guessing = [
+        Reference(
+            "y", chance, "guessing" if len(chances) == 1 else f"guessing ({', '.join(names)})"
+        )
+        for chance, names in chances.items()
+    ]
     yield Panel(place.title, x, Axis(f"success ({first.metric})", -0.03, 1.03), success, guessing)
     yield Panel(f"{place.title} · guarantee", x, Axis("ε or η of all messages", log=True), composed)
