@@ -255,7 +255,7 @@ class Strongest:
 
 
 def leakage(
-    mine: Strongest, twin: Strongest | None
+    mine: Strongest, twin: Strongest | None, certification: Certification | None = None
 ) -> tuple[Interval, Mapping[int, float], Certification]:
     """Ratio of two mean advantages, with an interval paired over seeds (delta method).
 
@@ -263,16 +263,17 @@ def leakage(
 
     Args:
         twin: read on the seeds that it shares with the setting.
+        certification: that of all seeds, where these are some of them; otherwise it is found on these.
 
     Returns:
         The share with its interval, not clipped, and by seed; missing if the cell is not certified. And why.
     """
-    if twin is not None and is_certified(twin):
-        whole, certification = twin.advantage.value, CERTIFIED
-    elif mine.is_exact:
+    certification = certification or certification_of(mine, twin)
+    if certification == EXACT:
         return Interval(1.0, 1.0, 1.0), dict.fromkeys(mine.by_seed, 1.0), EXACT
-    else:
+    if twin is None or certification == NOT_CERTIFIED:
         return MISSING, {}, NOT_CERTIFIED
+    whole = twin.advantage.value
     mine = mine.on(twin.candidates)
     by_seed = {seed: reading.advantage / whole for seed, reading in mine.by_seed.items()}
     value = fmean(by_seed.values())
@@ -286,6 +287,13 @@ def leakage(
         return Interval(value, value - half, value + half), by_seed, certification
     ends = mine.advantage
     return Interval(value, ends.low / whole, ends.high / whole), by_seed, certification
+
+
+def certification_of(mine: Strongest, twin: Strongest | None) -> Certification:
+    """Whether an attack is shown to work: on the undefended twin, or by reading everything here."""
+    if twin is not None and is_certified(twin):
+        return CERTIFIED
+    return EXACT if mine.is_exact else NOT_CERTIFIED
 
 
 def is_certified(twin: Strongest) -> bool:

@@ -74,10 +74,14 @@ class Result:
     parts: tuple[Result, ...] = ()
 
     def on(self, seeds: Collection[int]) -> Result:
-        """This row read on some of its seeds, without the others even in the choice of the attack."""
+        """This row read on some of its seeds, without the others even in the choice of the attack.
+
+        Whether an attack is shown to work is told by all of its seeds.
+        """
         if self.parts:
             return most_leaking([row.on(seeds) for row in self.parts], self.goal)
-        return replace(self, **_numbers(self.mine.on(seeds), self.twin and self.twin.on(seeds)))
+        twin = self.twin and self.twin.on(seeds)
+        return replace(self, **_numbers(self.mine.on(seeds), twin, self.certification))
 
     @property
     def defense(self) -> str:
@@ -323,10 +327,12 @@ def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
     return {aim: chosen[aim] for aim in sorted(chosen, key=lambda a: (order.index(a[0]), a[1]))}
 
 
-def _numbers(mine: Strongest, twin: Strongest | None) -> dict[str, Any]:
-    """Fields of a row that depend on what the attacks read."""
+def _numbers(
+    mine: Strongest, twin: Strongest | None, certification: Certification | None = None
+) -> dict[str, Any]:
+    """Fields of a row that depend on what the attacks read; the certification is found if it is not given."""
     common = twin and twin.on(mine.candidates)
-    share, by_seed, certification = leakage(mine, common)
+    share, by_seed, certification = leakage(mine, common, certification)
     leading = mine.leading
     return {
         "leakage": share,

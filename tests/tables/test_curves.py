@@ -128,3 +128,16 @@ def test_few_attacks_on_a_training_are_no_advantage():
     (curve,) = (one for one in curves(table) if one.defense == "sap" and one.goal == Goal.INVERSION)
     assert {one.attack for one in curve.results} == {"eia-bayes"}
     assert curve.cost_of_halving().setting is None
+
+
+def test_a_row_that_all_its_seeds_certify_is_read_on_some_of_them():
+    made = []
+    for seed, clear in enumerate([0.2, 0.5, 0.4, 0.41, 0.4]):  # three alone do not certify
+        without, found = ([leak(success, chance=0.0)] for success in (clear, 0.2))
+        made.append(record("sap", {"eta": None}, seed, 0.9, without, "sst2", undefended=True))
+        made.append(record("sap", {"eta": 75.0}, seed, 0.89, found, "sst2"))
+    (curve,) = curves(results_table(made))
+    row, fewer = curve.results[0], curves(results_table(made[:6]))[0].results[0]
+    assert row.is_certified
+    assert not fewer.is_certified
+    assert row.on({0, 1, 2}).leakage.value == pytest.approx(0.2 / 0.3667, abs=1e-3)
