@@ -28,6 +28,10 @@ TINY = 1e-30
 """Lower bound of a squared norm; the gradient after the last token is 0 and has no direction."""
 
 
+ROUNDING = 1e-5
+"""Squared distance, as a share of the squared lengths, below which float32 tells no direction."""
+
+
 class TokenGradient(Attack):
     """Read the label of each token, which is the next token, and so the text.
 
@@ -52,6 +56,7 @@ class TokenGradient(Attack):
         knows={Knows.BASE_WEIGHTS},
     )
     labels: ClassVar[Literal["classes", "next tokens"]] = "next tokens"
+    version: ClassVar[int] = 2
 
     def readable(self, cut: int) -> frozenset[Channel]:
         """Channels at a cut; activations alone reveal no labels."""
@@ -90,7 +95,11 @@ def _by_logits(seen: Transcript) -> Iterator[Block]:
 def _by_vectors(seen: Transcript, head: Tensor) -> Iterator[Block]:
     """Guesses from gradients at the vectors below the output layer `head` [V, d]."""
     if steps := token_mixture.steps_of(seen):
-        yield _ordered(*token_mixture.read(steps, lambda g, h: explained(g, h, head)))
+        yield _ordered(
+            *token_mixture.read(
+                steps, lambda g, h: explained(g, h, head), lambda h, y: implied(h, y, head)
+            )
+        )
         return
     where = {"split": "train", "round": seen.rounds(Channel.GRADIENTS)[0]}
     sent = seen.collect(Channel.GRADIENTS, **where)  # type: ignore[arg-type]
@@ -114,13 +123,21 @@ def explained(g: Tensor, h: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
     return best.values.cpu(), best.indices.cpu()
 
 
+def implied(h: Tensor, labels: Tensor, head: Tensor) -> Tensor:
+    """[t, d] Wᵀp − W_y, the direction of the gradient at `h` [t, d] if the labels are those [t]."""
+    h, labels = h.to(head.device), labels.to(head.device)
+    return ((h @ head.T).softmax(1) @ head - head[labels]).cpu()
+
+
 def cosines(g: Tensor, h: Tensor, head: Tensor) -> Tensor:
     """[t, V] cosine between g and Wᵀp − W_y for every row W_y of `head`; arguments as in `explained`."""
     mean = (h @ head.T).softmax(1) @ head
     along = (g * mean).sum(1, keepdim=True) - g @ head.T
-    far = mean.square().sum(1, keepdim=True) - 2 * mean @ head.T + head.square().sum(1)
-    length = g.norm(dim=1, keepdim=True).clamp(min=TINY)
-    cosine: Tensor = along / (far.clamp(min=TINY).sqrt() * length)
+    sizes = mean.square().sum(1, keepdim=True) + head.square().sum(1)
+    far = sizes - 2 * mean @ head.T
+    # A certain prediction lies on its own row, up to rounding, and then there is no direction.
+    far = torch.where(far > ROUNDING * sizes, far, torch.inf)
+    cosine: Tensor = along / (far.sqrt() * g.norm(dim=1, keepdim=True).clamp(min=TINY))
     return cosine
 
 

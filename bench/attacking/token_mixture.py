@@ -4,6 +4,7 @@ P³EFT sends m vectors instead of each gradient g_i of an adapter; their span co
 secret weights. The noise is much longer than the gradient, so the shortest combination of the m vectors is g_i up to
 its length. Since g_i = Wᵢ ∘ g′ and Σ Wᵢ = 1, the g_i sum to g′ = ∂loss/∂h′. For two adapters, only the ratio of the two
 lengths is unknown. At the right ratio, g′ points from a row of the public output layer to the mean that h′ predicts.
+Tokens that are read with confidence then say what g′ must be, and a regression on the vectors gives g′ exactly.
 """
 
 from __future__ import annotations
@@ -22,8 +23,15 @@ TRIED = 64
 WIDE, FINE = torch.linspace(-1, 1, 81), torch.linspace(-0.025, 0.025, 11)
 """Grids of log-ratios, relative to the ratio at which both gradients have equal length."""
 
+ROUNDS = 2
+"""How often the tokens that are read correct the gradients from which they are read."""
+SURE = 0.8
+"""Score of a token from which it corrects the gradients."""
+
 Aligned = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Function of gradients [t, d] at vectors h [t, d]: score of the best row of the output layer, and its index."""
+Expected = Callable[[Tensor, Tensor], Tensor]
+"""Function of vectors h [t, d] and labels [t]: the gradients [t, d] that they imply, up to a common factor."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +40,36 @@ class Step:
 
     Attributes:
         rows, lengths: [k] examples, and their numbers of tokens.
-        h, g: [2, t, d] activations and gradients of two adapters; length and sign of each gradient are unknown.
+        h: [2, t, d] activations of two adapters.
+        vectors: [2, m, t, d] vectors in place of the gradient of each.
+        g: [2, t, d] the shortest combination of these vectors, which is the gradient up to length, sign and an error that
+            falls with the number of values.
     """
 
     rows: Ints
     lengths: Ints
     h: Tensor
+    vectors: Tensor
     g: Tensor
+
+    def mixture(self, weight: Tensor) -> Tensor:
+        """h′ [t, d] under mixing weights W₁ [d]."""
+        return weight * self.h[0] + (1 - weight) * self.h[1]
+
+    def fitted(self, gradient: Tensor, sure: Tensor) -> Tensor:
+        """[2, t, d] the combinations of the vectors whose sum is closest to `gradient` [t, d] at the tokens `sure` [t]."""
+        every = self.vectors.double()
+        columns = every[:, :, sure].flatten(0, 1).flatten(1).T
+        target = gradient[sure].double().reshape(-1, 1)
+        scalars = torch.linalg.lstsq(columns, target).solution.reshape(every.shape[:2])
+        return torch.einsum("im,imtd->itd", scalars, every)
 
     def mixed(self, ratio: float, most: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """g′ [t, d], h′ [t, d] and W₁ [d] if the second gradient is scaled by `ratio`."""
         first, second = self.g[0], ratio * self.g[1]
         total = first + second
         weight = (first * total).sum(0) / total.square().sum(0).clamp(min=1e-30)
-        h = weight * self.h[0] + (1 - weight) * self.h[1]
-        return total[:most], h[:most], weight
+        return total[:most], self.mixture(weight)[:most], weight
 
     def ratio(self, weight: Tensor) -> float:
         """Ratio at which mixing weights W₁ [d] explain both gradients best."""
@@ -75,32 +98,45 @@ def steps_of(seen: Transcript) -> list[Step]:
 
 def _step(messages: dict[tuple[Channel, int], Message], m: int) -> Step:
     h = [messages[Channel.ACTIVATIONS, i].values for i in (0, 1)]
-    shape, g = h[0].shape, []
-    for i in (0, 1):
-        vectors = [messages[Channel.GRADIENTS, i * m + j].values.ravel() for j in range(m)]
-        v = torch.from_numpy(np.stack(vectors)).double()
-        shortest = torch.linalg.eigh(v @ v.T).eigenvectors[:, 0]
-        g.append((shortest @ v).reshape(shape).float())
+    sent = [[messages[Channel.GRADIENTS, i * m + j].values for j in range(m)] for i in (0, 1)]
+    vectors, g = torch.from_numpy(np.array(sent)), []
+    for own in vectors.flatten(2).double():
+        shortest = torch.linalg.eigh(own @ own.T).eigenvectors[:, 0]
+        g.append((shortest @ own).reshape(h[0].shape).float())
     first = messages[Channel.GRADIENTS, 0]
     assert first.lengths is not None
     both = torch.stack([torch.from_numpy(each.copy()) for each in h])
-    return Step(first.rows, first.lengths, both, torch.stack(g))
+    return Step(first.rows, first.lengths, both, vectors, torch.stack(g))
 
 
-def read(steps: list[Step], aligned: Aligned) -> tuple[Ints, Ints, Ints]:
+def read(steps: list[Step], aligned: Aligned, expected: Expected) -> tuple[Ints, Ints, Ints]:
     """Rows [n], numbers of tokens [n], and the most likely label of each token [T]."""
     longest = max(steps, key=lambda step: step.g.shape[1])
     _, _, weight = longest.mixed(_best_ratio(longest, aligned))
-    labels = []
-    for step in steps:
-        g, h, _ = step.mixed(step.ratio(weight))
-        h = weight * step.h[0] + (1 - weight) * step.h[1]
-        candidates = [aligned(sign * g, h) for sign in (1, -1)]  # a combination has no sign
-        labels.append(max(candidates, key=lambda one: float(one[0].mean()))[1].numpy())
+    gradients = [step.mixed(step.ratio(weight))[0] for step in steps]
+    labels = [_labels(*each, weight, aligned) for each in zip(steps, gradients, strict=True)]
+    for _ in range(ROUNDS):
+        pairs = []
+        for step, (score, found) in zip(steps, labels, strict=True):
+            if (score > SURE).any():
+                pairs.append(step.fitted(expected(step.mixture(weight), found), score > SURE))
+            else:
+                pairs.append(torch.stack([step.g[0], step.ratio(weight) * step.g[1]]).double())
+        every = torch.cat(pairs, 1)
+        total = every.sum(0)
+        weight = ((every[0] * total).sum(0) / total.square().sum(0).clamp(min=1e-30)).float()
+        gradients = [pair.sum(0).float() for pair in pairs]
+        labels = [_labels(*each, weight, aligned) for each in zip(steps, gradients, strict=True)]
     rows, lengths = (
         np.concatenate([getattr(s, name) for s in steps]) for name in ("rows", "lengths")
     )
-    return rows, lengths, np.concatenate(labels)
+    return rows, lengths, np.concatenate([found.numpy() for _, found in labels])
+
+
+def _labels(step: Step, g: Tensor, weight: Tensor, aligned: Aligned) -> tuple[Tensor, Tensor]:
+    """[t] scores and labels of the gradients, whose sign is unknown."""
+    candidates = [aligned(sign * g, step.mixture(weight)) for sign in (1, -1)]
+    return max(candidates, key=lambda one: float(one[0].mean()))
 
 
 def _best_ratio(step: Step, aligned: Aligned) -> float:

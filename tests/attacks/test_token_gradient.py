@@ -11,7 +11,7 @@ from cells import first_scene, leak_of, load_tiny, run
 from torch.nn.functional import cross_entropy
 
 from leakboard.attacks.eia_nn import NearestNeighbour
-from leakboard.attacks.token_gradient import TokenGradient, explained
+from leakboard.attacks.token_gradient import TokenGradient, cosines, explained
 from leakboard.bench.backbones import labelling
 from leakboard.bench.backbones.labelling import NO_LABEL, next_tokens
 from leakboard.bench.contracts.threat import Channel, Goal
@@ -163,3 +163,12 @@ def test_special_tokens_and_prompts_do_not_count_and_every_token_is_spoken_about
         score(replace(right, lengths=right.lengths + 1), truth)
     with pytest.raises(BadGuess, match="has shape"):
         score(replace(right, values=labels[:-1]), truth)
+
+
+def test_a_certain_prediction_has_no_direction_on_its_own_row():
+    torch.manual_seed(0)
+    head = torch.randn(50, 16)
+    h = 1000 * head[:5]  # each predicts its own row alone
+    found = cosines(torch.randn(5, 16), h, head)
+    assert found.abs().max() <= 1 + 1e-5
+    assert found[torch.arange(5), torch.arange(5)].abs().max() == 0
