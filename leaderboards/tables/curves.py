@@ -54,6 +54,9 @@ class Summary:
 
 
 NEVER = Summary(MISSING, None)
+COMPARED = 0.5
+"""Share of the strongest attack's advantage without a defense below which a setting is weakly attacked."""
+WEAKLY_ATTACKED = "its attacks read less than half of what another attack reads without a defense"
 SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 
@@ -64,6 +67,7 @@ class Curve:
     Attributes:
         results: one for each choice of parameters and training, the weakest protection first. If there are several, by
             circumstances or comparisons, the one that leaks most.
+        most_read: largest advantage that an attack has on an undefended model here.
     """
 
     task: str
@@ -72,6 +76,7 @@ class Curve:
     goal: Goal
     attribute: str
     results: tuple[Result, ...]
+    most_read: float = 0.0
 
     @property
     def title(self) -> str:
@@ -89,8 +94,16 @@ class Curve:
 
     @property
     def priced(self) -> list[Result]:
-        """Certified settings with a comparable cost."""
-        return [row for row in self.certified if row.has_comparable_cost]
+        """Certified settings with a comparable cost, without those that are weakly attacked."""
+        return [
+            row
+            for row in self.certified
+            if row.has_comparable_cost and not self.is_weakly_attacked(row)
+        ]
+
+    def is_weakly_attacked(self, row: Result) -> bool:
+        """Whether the attacks on a setting read far less without a defense than others do, so that little is shown."""
+        return row.twin_advantage.value < COMPARED * self.most_read
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
@@ -106,16 +119,23 @@ class Curve:
 def curves(table: Iterable[Result]) -> list[Curve]:
     """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
 
+    table = list(table)
     defended = (row for row in table if not row.is_baseline)
     places = grouped(
         defended,
         lambda row: (row.setting.task, row.setting.model, row.defense, row.goal, row.attribute),
     )
+    read: dict[object, float] = {}
+    for row in table:
+        if row.is_certified and not row.twin_advantage.is_missing:
+            here = row.setting.task, row.setting.model, row.goal, row.attribute
+            read[here] = max(read.get(here, 0.0), row.twin_advantage.value)
     found = []
     for place, own in places.items():
         alike = grouped(own, lambda row: row.setting.offer[:-1])
         rows = (row for same in alike.values() for row in _rows(same))
-        found.append(Curve(*place, tuple(sorted(rows, key=_mildest))))
+        most_read = read.get((place[0], place[1], place[3], place[4]), 0.0)
+        found.append(Curve(*place, tuple(sorted(rows, key=_mildest)), most_read))
     return found
 
 
@@ -339,7 +359,7 @@ def choose(
     elif not certified:
         why = f"not certified; {settings[0].reason}"
     elif not priced:
-        reasons = dict.fromkeys(row.reason_without_cost for row in certified)
+        reasons = dict.fromkeys(row.reason_without_cost or WEAKLY_ATTACKED for row in certified)
         why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
     elif not front:
         why = "no setting clearly reduces leakage"

@@ -141,3 +141,25 @@ def test_a_row_that_all_its_seeds_certify_is_read_on_some_of_them():
     assert row.is_certified
     assert not fewer.is_certified
     assert row.on({0, 1, 2}).leakage.value == pytest.approx(0.2 / 0.3667, abs=1e-3)
+
+
+def test_a_setting_that_only_weak_attacks_met_is_not_compared():
+    made = []
+    for seed in range(3):
+        add = seed / 1000
+        for eta, strong in ((75.0, True), (50.0, False)):
+            clear, found = (0.9, 0.8) if strong else (0.4, 0.1)
+            for knob, read in ((None, clear), (eta, found)):
+                made.append(
+                    record(
+                        *("sap", {"eta": knob}, seed, 0.9 - add, [leak(read + add, chance=0.0)]),
+                        *("sst2",),
+                        undefended=knob is None,
+                        limit=500 if strong else 600,
+                    )
+                )
+            made.append(record("untuned", {}, seed, 0.5, [], "sst2", limit=500 if strong else 600))
+    (curve,) = curves(results_table(made))
+    assert len(curve.certified) == 2
+    assert [row.setting.knob_value for row in curve.priced] == [75]
+    assert choose(results_table(made), "sst2", "texts", 3).setting.setting.knob_value == 75
