@@ -66,8 +66,8 @@ RULES: tuple[Contrast | Level, ...] = (
     Level("elsewhere", Rows(), INPUTS,
         "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
     Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
-        "Noise at the input does not hide the text of a language model: {attack} reads all of it on {tasks} "
-        "({settings}).", least=0.95),
+        "Noise at the input does not hide the text of a language model: attacks such as {attack} read all of it on "
+        "{tasks} ({settings}).", least=0.95),
     Level("identity", Rows("dpnr", {"epsilon": (3, 10)}), IDENTITY,
         "DPNR's vectors identify their texts on {tasks}: at ε = 3 and 10, {attack} recognises {success_percent} of them "
         "among known texts ({settings}).", least=0.95),
