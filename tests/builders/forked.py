@@ -10,26 +10,11 @@ from contextlib import suppress
 from multiprocessing import util
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from pathlib import Path
 
 
 def start_command(*words: object) -> BaseProcess:
     """`leakboard WORDS` without output, in a process group of its own; its workers come from a server of its own."""
     return _started(_command, *map(str, words))
-
-
-def pytest_in(folder: Path, *words: str) -> str:
-    """Output of pytest in a folder, in a process of its own.
-
-    Raises:
-        AssertionError: a test failed.
-    """
-    output = folder / "output.txt"
-    process = _started(_pytest, folder, output, words)
-    process.join()
-    text = output.read_text("utf-8")
-    assert process.exitcode == 0, text
-    return text
 
 
 class ForkedAttack:
@@ -60,20 +45,6 @@ def _started(target: Callable[..., None], *given: object) -> BaseProcess:
     process = context.Process(target=target, args=given)
     process.start()
     return process
-
-
-def _pytest(folder: Path, output: Path, words: Sequence[str]) -> None:
-    import pytest
-
-    os.chdir(folder)
-    for name in [name for name in os.environ if name.startswith("PYTEST_")]:
-        del os.environ[name]
-    with output.open("w", encoding="utf-8") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-        code = pytest.main([*words, "."])
-        sys.stdout.flush()
-    os._exit(code)
 
 
 def _command(*words: str) -> None:

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from forked import pytest_in
 from paths import HOUSE, ROOT
 
 from leakboard.bench.conformance import scaffold
@@ -81,7 +80,8 @@ def test_skeleton_elsewhere_can_be_loaded_and_tells_how_to_register_it(tmp_path,
 def test_skeletons_elsewhere_keep_the_rules_by_their_own_tests(tmp_path):
     for kind in KINDS:
         scaffold.write_skeleton(kind, f"my-{kind}", tmp_path)
-    assert "4 passed" in pytest_in(tmp_path, "-q", "-W", "error")
+    out = python(tmp_path, "-m", "pytest", "-q", "-W", "error", ".")
+    assert "4 passed" in out
 
 
 @pytest.mark.parametrize("name", ["session", "defense", "true", "np", "x", "a1-b2"])
