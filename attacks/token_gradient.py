@@ -26,8 +26,6 @@ from leakboard.bench.methods import Attack, Knowledge, Silent, Source
 
 TINY = 1e-30
 """Lower bound of a squared norm; the gradient after the last token is 0 and has no direction."""
-
-
 ROUNDING = 1e-5
 """Squared distance, as a share of the squared lengths, below which float32 tells no direction."""
 
@@ -125,13 +123,17 @@ def explained(g: Tensor, h: Tensor, head: Tensor) -> tuple[Tensor, Tensor]:
 
 def implied(h: Tensor, labels: Tensor, head: Tensor) -> Tensor:
     """[t, d] Wᵀp − W_y, the direction of the gradient at `h` [t, d] if the labels are those [t]."""
-    h, labels = h.to(head.device), labels.to(head.device)
-    return ((h @ head.T).softmax(1) @ head - head[labels]).cpu()
+    return (predicted(h.to(head.device), head) - head[labels.to(head.device)]).cpu()
+
+
+def predicted(h: Tensor, head: Tensor) -> Tensor:
+    """[t, d] Wᵀp, the mean row of the output layer under what `h` [t, d] predicts."""
+    return (h @ head.T).softmax(1) @ head
 
 
 def cosines(g: Tensor, h: Tensor, head: Tensor) -> Tensor:
     """[t, V] cosine between g and Wᵀp − W_y for every row W_y of `head`; arguments as in `explained`."""
-    mean = (h @ head.T).softmax(1) @ head
+    mean = predicted(h, head)
     along = (g * mean).sum(1, keepdim=True) - g @ head.T
     sizes = mean.square().sum(1, keepdim=True) + head.square().sum(1)
     far = sizes - 2 * mean @ head.T

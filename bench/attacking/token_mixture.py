@@ -64,17 +64,26 @@ class Step:
         scalars = torch.linalg.lstsq(columns, target).solution.reshape(every.shape[:2])
         return torch.einsum("im,imtd->itd", scalars, every)
 
+    def scaled(self, ratio: float) -> Tensor:
+        """[2, t, d] both gradients, the second scaled by `ratio`."""
+        return torch.stack([self.g[0], ratio * self.g[1]])
+
     def mixed(self, ratio: float, most: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """g′ [t, d], h′ [t, d] and W₁ [d] if the second gradient is scaled by `ratio`."""
-        first, second = self.g[0], ratio * self.g[1]
-        total = first + second
-        weight = (first * total).sum(0) / total.square().sum(0).clamp(min=1e-30)
-        return total[:most], self.mixture(weight)[:most], weight
+        pair = self.scaled(ratio)
+        weight = weight_of(pair)
+        return pair.sum(0)[:most], self.mixture(weight)[:most], weight
 
     def ratio(self, weight: Tensor) -> float:
         """Ratio at which mixing weights W₁ [d] explain both gradients best."""
         first, second = self.g[0] * (1 - weight), self.g[1] * weight
         return float((first * second).sum() / second.square().sum())
+
+
+def weight_of(pair: Tensor) -> Tensor:
+    """W₁ [d] that explains best how both gradients [2, t, d] share their sum g′."""
+    total = pair.sum(0)
+    return (pair[0] * total).sum(0) / total.square().sum(0).clamp(min=1e-30)
 
 
 def steps_of(seen: Transcript) -> list[Step]:
@@ -113,30 +122,33 @@ def read(steps: list[Step], aligned: Aligned, expected: Expected) -> tuple[Ints,
     """Rows [n], numbers of tokens [n], and the most likely label of each token [T]."""
     longest = max(steps, key=lambda step: step.g.shape[1])
     _, _, weight = longest.mixed(_best_ratio(longest, aligned))
-    gradients = [step.mixed(step.ratio(weight))[0] for step in steps]
-    labels = [_labels(*each, weight, aligned) for each in zip(steps, gradients, strict=True)]
+    pairs = [step.scaled(step.ratio(weight)) for step in steps]
+    labels = _labels(steps, pairs, weight, aligned)
     for _ in range(ROUNDS):
-        pairs = []
-        for step, (score, found) in zip(steps, labels, strict=True):
-            if (score > SURE).any():
-                pairs.append(step.fitted(expected(step.mixture(weight), found), score > SURE))
-            else:
-                pairs.append(torch.stack([step.g[0], step.ratio(weight) * step.g[1]]).double())
-        every = torch.cat(pairs, 1)
-        total = every.sum(0)
-        weight = ((every[0] * total).sum(0) / total.square().sum(0).clamp(min=1e-30)).float()
-        gradients = [pair.sum(0).float() for pair in pairs]
-        labels = [_labels(*each, weight, aligned) for each in zip(steps, gradients, strict=True)]
+        pairs = [
+            step.fitted(expected(step.mixture(weight), found), sure)
+            if (sure := score > SURE).any()
+            else step.scaled(step.ratio(weight)).double()
+            for step, (score, found) in zip(steps, labels, strict=True)
+        ]
+        weight = weight_of(torch.cat(pairs, 1)).float()
+        labels = _labels(steps, pairs, weight, aligned)
     rows, lengths = (
         np.concatenate([getattr(s, name) for s in steps]) for name in ("rows", "lengths")
     )
     return rows, lengths, np.concatenate([found.numpy() for _, found in labels])
 
 
-def _labels(step: Step, g: Tensor, weight: Tensor, aligned: Aligned) -> tuple[Tensor, Tensor]:
-    """[t] scores and labels of the gradients, whose sign is unknown."""
-    candidates = [aligned(sign * g, step.mixture(weight)) for sign in (1, -1)]
-    return max(candidates, key=lambda one: float(one[0].mean()))
+def _labels(
+    steps: list[Step], pairs: list[Tensor], weight: Tensor, aligned: Aligned
+) -> list[tuple[Tensor, Tensor]]:
+    """Scores and labels [t] of each step, from its gradients [2, t, d], whose sign is unknown."""
+    found = []
+    for step, pair in zip(steps, pairs, strict=True):
+        g, h = pair.sum(0).float(), step.mixture(weight)
+        candidates = [aligned(sign * g, h) for sign in (1, -1)]
+        found.append(max(candidates, key=lambda one: float(one[0].mean())))
+    return found
 
 
 def _best_ratio(step: Step, aligned: Aligned) -> float:

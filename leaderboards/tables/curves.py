@@ -94,16 +94,10 @@ class Curve:
 
     @property
     def priced(self) -> list[Result]:
-        """Certified settings with a comparable cost, without those that are weakly attacked."""
-        return [
-            row
-            for row in self.certified
-            if row.has_comparable_cost and not self.is_weakly_attacked(row)
-        ]
-
-    def is_weakly_attacked(self, row: Result) -> bool:
-        """Whether the attacks on a setting read far less without a defense than others do, so that little is shown."""
-        return row.twin_advantage.value < COMPARED * self.most_read
+        """Certified settings with a comparable cost, without those whose attacks read far less undefended than others do."""
+        needed = COMPARED * self.most_read
+        priced = (row for row in self.certified if row.has_comparable_cost)
+        return [row for row in priced if not row.twin_advantage.value < needed]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
@@ -121,22 +115,27 @@ def curves(table: Iterable[Result]) -> list[Curve]:
 
     table = list(table)
     defended = (row for row in table if not row.is_baseline)
-    places = grouped(
-        defended,
-        lambda row: (row.setting.task, row.setting.model, row.defense, row.goal, row.attribute),
-    )
-    read: dict[object, float] = {}
-    for row in table:
-        if row.is_certified and not row.twin_advantage.is_missing:
-            here = row.setting.task, row.setting.model, row.goal, row.attribute
-            read[here] = max(read.get(here, 0.0), row.twin_advantage.value)
+    places = grouped(defended, lambda row: (row.defense, _question(row)))
+    certified = (row for row in table if row.is_certified and not row.twin_advantage.is_missing)
+    most_read = {
+        question: max(0.0, *(row.twin_advantage.value for row in rows))
+        for question, rows in grouped(certified, _question).items()
+    }
     found = []
-    for place, own in places.items():
+    for (defense, question), own in places.items():
         alike = grouped(own, lambda row: row.setting.offer[:-1])
         rows = (row for same in alike.values() for row in _rows(same))
-        most_read = read.get((place[0], place[1], place[3], place[4]), 0.0)
-        found.append(Curve(*place, tuple(sorted(rows, key=_mildest)), most_read))
+        task, model, goal, attribute = question
+        measured = tuple(sorted(rows, key=_mildest))
+        found.append(
+            Curve(task, model, defense, goal, attribute, measured, most_read.get(question, 0.0))
+        )
     return found
+
+
+def _question(row: Result) -> tuple[str, str, Goal, str]:
+    """What attacks on all defenses are compared on."""
+    return row.setting.task, row.setting.model, row.goal, row.attribute
 
 
 def _rows(every: Sequence[Result]) -> list[Result]:
