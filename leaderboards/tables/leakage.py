@@ -27,7 +27,7 @@ from math import fsum, sqrt
 from statistics import fmean
 from typing import Literal
 
-from leakboard.bench.contracts import Goal, Leak, Record, grouped
+from leakboard.bench.contracts import ANSWERED, Goal, Leak, Record, grouped
 from leakboard.bench.scoring import NEEDED, advantage_low, half_successes
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 
@@ -46,6 +46,8 @@ Candidate = tuple[str, str, str, int]
 """An attack, its parameters as text, the channel that it reads, and the moment of training, see `_moment`."""
 MOMENTS = 50
 """Number of parts of training, by which moments of seeds with different numbers of steps are matched."""
+IN_USE = -2
+"""The moment after training: a tuned language model answers prompts."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,7 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
     Only the newest version of an attack is used, and its first leak for each goal, attribute and channel. If that has
     a curve over training, each moment is a candidate. The floor of a curve is that of its worst moment, a maximum over
     many, which is no baseline for a single moment. The last moment has raw guesses and a floor, which counts for all.
+    What the attack reads while the tuned model answers is a candidate of its own.
     """
     newest: dict[tuple[str, str], int] = {}
     named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
@@ -135,8 +138,9 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
     by_aim: dict[Aim, dict[Candidate, Reading]] = {}
     for (goal, attribute, params, *_), (first, *others) in alike.items():
         last = next((leak for leak in others if first.curve and leak.view == "last"), None)
-        for leak in (first, last) if last else (first,):
-            for reading in _moments(leak, params, last or first):
+        answering = next((leak for leak in others if leak.view.endswith(ANSWERED)), None)
+        for leak in filter(None, (first, last, answering)):
+            for reading in _moments(leak, params, leak if leak is answering else last or first):
                 by_aim.setdefault((goal, attribute), {})[reading.candidate] = reading
     return by_aim
 
@@ -151,6 +155,7 @@ def _moments(leak: Leak, params: str, floored: Leak) -> Iterable[Reading]:
     end = max((point.step for point in leak.curve), default=0)
     points = [(_moment(point.step, end), point.success) for point in leak.curve]
     whole = MOMENTS if leak.view in ("worst", "last") else -1
+    whole = IN_USE if leak.view.endswith(ANSWERED) else whole
     floor = floored.floor.value if floored.floor else 0.0
     for moment, success in points or [(whole, leak.success)]:
         baseline = max(success.chance, floor)

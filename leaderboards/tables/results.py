@@ -14,6 +14,7 @@ from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, format_interval
 from leakboard.leaderboards.tables.leakage import (
     ALL,
+    IN_USE,
     NOT_CERTIFIED,
     Aim,
     Candidate,
@@ -89,12 +90,16 @@ class Result:
 
     @property
     def attack_title(self) -> str:
-        """The attack; with its versions if several read the setting or its twin, since not all were attacked again."""
+        """The attack; whether it read the answers of the tuned model; its versions if there are several.
+
+        The setting or its twin is read by several versions where not all were attacked again.
+        """
         readings = [*self.mine.by_seed.values(), *(self.twin.by_seed.values() if self.twin else ())]
         versions = sorted({one.version for one in readings if one.candidate[0] == self.attack})
+        title = self.attack + " in use" * (self.mine.leading.candidate[3] == IN_USE)
         if len(versions) < 2:
-            return self.attack
-        return f"{self.attack}, versions {' and '.join(map(str, versions))}"
+            return title
+        return f"{title}, versions {' and '.join(map(str, versions))}"
 
     @property
     def attacks(self) -> frozenset[tuple[str, int]]:

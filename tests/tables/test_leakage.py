@@ -147,6 +147,27 @@ def test_the_moment_is_chosen_on_the_other_seeds():
     assert chosen[0].candidate[3] == 25  # half of training
 
 
+def test_what_is_read_while_the_tuned_model_answers_counts_as_a_moment():
+    floor = estimate(0.5)
+
+    def leaks(in_training, in_use):
+        views = {"train": in_training, "dev": in_training, "dev, answered": in_use}
+        return [
+            leak(success, view=view, floor=floor if view == "train" else None)
+            for view, success in views.items()
+        ]
+
+    seeds = range(3)
+    off = [record("sap", OFF, s, leaks=leaks(1.0, 1.0), undefended=True) for s in seeds]
+    row = the_row(*off, *(record("sap", ON, s, leaks=leaks(0.55, 0.95)) for s in seeds))
+    # In use, the baseline is guessing (0.05): the floor was measured on the texts of training.
+    assert row.success.value == pytest.approx(0.95)
+    assert row.leakage.value == pytest.approx((0.95 - 0.05) / (1.0 - 0.05))
+    assert row.attack_title == "eia-nn in use"
+    row = the_row(*off, *(record("sap", ON, s, leaks=leaks(0.95, 0.55)) for s in seeds))
+    assert (row.success.value, row.attack_title) == (pytest.approx(0.95), "eia-nn")
+
+
 def test_moments_of_seeds_with_other_numbers_of_steps_are_the_same():
     def curve(seed, stretch, values):
         worst, last = label_leak(values)
