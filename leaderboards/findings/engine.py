@@ -49,6 +49,8 @@ USUAL = ("minilm", "dialogue-gpt", "stories260k")
 class Contrast:
     """Comparison of rows `a` with otherwise equal rows `b`; the pairs of a rule are one family for Holm's correction.
 
+    Leakages are compared only of rows that strong attacks met.
+
     Sentences may contain {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
     difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (number of clear pairs),
     {pairs} or {settings} (number of pairs with the noun), and {margin}.
@@ -77,7 +79,8 @@ class Contrast:
     at: tuple[str, ...] = ()
 
     def differences(self, table: ResultsTable) -> list[Difference]:
-        rows = table.under(self.reader)
+        shares = self.metric == "leakage"
+        rows = [r for r in table.under(self.reader) if not (shares and r.is_weakly_attacked)]
         if self.versus is None:
             place = place_but(self.differ, self.a, self.b)
             return differences(rows, self.goal, self.metric, self.a, self.b, place)
@@ -114,7 +117,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Level:
-    """Defenses and tasks whose certified settings all clearly have leakage above or below a bound.
+    """Defenses and tasks whose certified and strongly attacked settings all clearly leak more or less than a bound.
 
     Attributes:
         least, most: lower or upper bound of all intervals.
@@ -136,6 +139,7 @@ class Level:
             row
             for row in table
             if row.goal == self.goal and row.is_certified and self.rows(row)
+            if not row.is_weakly_attacked
             if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline)
         )
         groups = grouped(asked, lambda row: (row.defense, row.setting.task))

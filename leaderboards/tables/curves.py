@@ -54,9 +54,7 @@ class Summary:
 
 
 NEVER = Summary(MISSING, None)
-COMPARED = 0.5
-"""Share of the strongest attack's advantage without a defense below which a setting is weakly attacked."""
-WEAKLY_ATTACKED = "its attacks read less than half of what another attack reads without a defense"
+WEAKLY_ATTACKED = "its attacks read less than half of what another reads there without a defense"
 SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 
@@ -67,7 +65,6 @@ class Curve:
     Attributes:
         results: one for each choice of parameters and training, the weakest protection first. If there are several, by
             circumstances or comparisons, the one that leaks most.
-        most_read: largest advantage that an attack has on an undefended model here.
     """
 
     task: str
@@ -76,7 +73,6 @@ class Curve:
     goal: Goal
     attribute: str
     results: tuple[Result, ...]
-    most_read: float = 0.0
 
     @property
     def title(self) -> str:
@@ -94,10 +90,10 @@ class Curve:
 
     @property
     def priced(self) -> list[Result]:
-        """Certified settings with a comparable cost, without those whose attacks read far less undefended than others do."""
-        needed = COMPARED * self.most_read
-        priced = (row for row in self.certified if row.has_comparable_cost)
-        return [row for row in priced if not row.twin_advantage.value < needed]
+        """Certified settings with a comparable cost that strong attacks met."""
+        return [
+            row for row in self.certified if row.has_comparable_cost and not row.is_weakly_attacked
+        ]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""
@@ -112,30 +108,16 @@ class Curve:
 
 def curves(table: Iterable[Result]) -> list[Curve]:
     """All curves of defenses, in order of appearance. Baselines (no protection, the untuned model) have none."""
-
-    table = list(table)
     defended = (row for row in table if not row.is_baseline)
-    places = grouped(defended, lambda row: (row.defense, _question(row)))
-    certified = (row for row in table if row.is_certified and not row.twin_advantage.is_missing)
-    most_read = {
-        question: max(0.0, *(row.twin_advantage.value for row in rows))
-        for question, rows in grouped(certified, _question).items()
-    }
+    places = grouped(defended, lambda row: (row.defense, row.question))
     found = []
     for (defense, question), own in places.items():
         alike = grouped(own, lambda row: row.setting.offer[:-1])
         rows = (row for same in alike.values() for row in _rows(same))
         task, model, goal, attribute = question
         measured = tuple(sorted(rows, key=_mildest))
-        found.append(
-            Curve(task, model, defense, goal, attribute, measured, most_read.get(question, 0.0))
-        )
+        found.append(Curve(task, model, defense, goal, attribute, measured))
     return found
-
-
-def _question(row: Result) -> tuple[str, str, Goal, str]:
-    """What attacks on all defenses are compared on."""
-    return row.setting.task, row.setting.model, row.goal, row.attribute
 
 
 def _rows(every: Sequence[Result]) -> list[Result]:

@@ -40,6 +40,8 @@ NOT_CERTIFIED: Certification = "not certified"
 """No attack is shown to work even without the defense: no leakage is given."""
 FEWEST_EXACT = 20
 """Smallest number of units at which success on all of them cannot be luck."""
+COMPARED = 0.5
+"""Share of the strongest attack's advantage without a defense below which a setting is weakly attacked."""
 Aim = tuple[Goal, str]
 """A goal, and the private attribute for attribute inference, else ''."""
 Candidate = tuple[str, str, str, int]

@@ -14,6 +14,8 @@ from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, format_interval
 from leakboard.leaderboards.tables.leakage import (
     ALL,
+    COMPARED,
+    EXACT,
     IN_USE,
     NOT_CERTIFIED,
     Aim,
@@ -43,6 +45,7 @@ class Result:
         attack, channel: attack and channel chosen for most seeds.
         n: smallest number of independent units of a seed.
         mine, twin: readings of all attacks on the setting and on its twin.
+        most_read: largest certified advantage without a defense on the same task, model, goal, attribute and channel.
         parts: rows of the goals of which this is the one that leaks most; empty for a row of one goal.
     """
 
@@ -72,6 +75,7 @@ class Result:
     twin_keys: tuple[str, ...]
     mine: Strongest = field(repr=False)
     twin: Strongest | None = field(repr=False)
+    most_read: float = 0.0
     parts: tuple[Result, ...] = ()
 
     def on(self, seeds: Collection[int]) -> Result:
@@ -118,6 +122,17 @@ class Result:
         """Leakage of guessing: 0, or below it where the floor is higher than chance."""
         whole = 1.0 if self.twin_advantage.is_missing else self.twin_advantage.value
         return (self.chance - self.baseline) / ((self.ceiling - self.baseline) * whole)
+
+    @property
+    def question(self) -> tuple[str, str, Goal, str]:
+        """What attacks on all defenses are compared on."""
+        return self.setting.task, self.setting.model, self.goal, self.attribute
+
+    @property
+    def is_weakly_attacked(self) -> bool:
+        """Whether its attacks read, undefended, less than half of `most_read`; a low leakage then shows little."""
+        weak = self.twin_advantage.value < COMPARED * self.most_read
+        return weak and self.certification != EXACT
 
     @property
     def is_baseline(self) -> bool:
@@ -319,6 +334,12 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
                         **_numbers(mine, twin),
                     )
                 )
+    certified = (row for row in rows if row.is_certified and not row.twin_advantage.is_missing)
+    most_read = {
+        seen: max(row.twin_advantage.value for row in same)
+        for seen, same in grouped(certified, lambda row: (row.question, row.channel)).items()
+    }
+    rows = [replace(r, most_read=most_read.get((r.question, r.channel), 0.0)) for r in rows]
     return ResultsTable(rows, groups)
 
 

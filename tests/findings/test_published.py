@@ -255,7 +255,9 @@ def advantages(files):
             if one["view"] == "last" and one["floor"]:
                 floors[attack, one["channel"]] = one["floor"]["value"]
         for attack, one in zip(attacks, kept, strict=True):
-            what = attack, one["channel"], one["goal"], one["attribute"]
+            # Reading while the tuned model answers is a moment of its own.
+            in_use = one["view"].endswith(", answered")
+            what = attack, one["channel"], one["goal"], one["attribute"], in_use
             if what in seen or one["attack"]["version"] < newest[attack]:
                 continue
             seen.add(what)
@@ -272,7 +274,7 @@ def advantages(files):
                 sure = success["value"] >= one["ceiling"] and success["n"] >= 20
                 gain = (success["value"] - base) / (one["ceiling"] - base)
                 where = place(one_file["cell"]), one["goal"], one["attribute"] or ""
-                name = f"{what[:2]} {step}"
+                name = f"{what[:2]} {step} {in_use}"
                 rows.append((*where, name, one_file["cell"]["seed"], gain, sure))
     columns = ["cell", "goal", "attribute", "candidate", "seed", "advantage", "sure"]
     return pd.DataFrame(rows, columns=columns)

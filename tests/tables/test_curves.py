@@ -143,23 +143,41 @@ def test_a_row_that_all_its_seeds_certify_is_read_on_some_of_them():
     assert row.on({0, 1, 2}).leakage.value == pytest.approx(0.2 / 0.3667, abs=1e-3)
 
 
-def test_a_setting_that_only_weak_attacks_met_is_not_compared():
+def weakly_attacked(weak, undefended=0.4, **fields):
+    """SAP at 75 by an attack that reads 0.9 without it, and at 50 by one that reads `weak` of `undefended`."""
     made = []
     for seed in range(3):
         add = seed / 1000
         for eta, strong in ((75.0, True), (50.0, False)):
-            clear, found = (0.9, 0.8) if strong else (0.4, 0.1)
+            clear, found = (0.9, 0.8) if strong else (undefended, weak)
             for knob, read in ((None, clear), (eta, found)):
+                given = {} if strong else fields
+                leaks = [leak(read + add * (read < 1), chance=0.0, **given)]
                 made.append(
                     record(
-                        *("sap", {"eta": knob}, seed, 0.9 - add, [leak(read + add, chance=0.0)]),
-                        *("sst2",),
+                        *("sap", {"eta": knob}, seed, 0.9 - add, leaks, "sst2"),
                         undefended=knob is None,
                         limit=500 if strong else 600,
                     )
                 )
             made.append(record("untuned", {}, seed, 0.5, [], "sst2", limit=500 if strong else 600))
-    (curve,) = curves(results_table(made))
+    return results_table(made)
+
+
+def test_a_setting_that_only_weak_attacks_met_is_not_compared():
+    table = weakly_attacked(0.1)
+    (curve,) = curves(table)
     assert len(curve.certified) == 2
     assert [row.setting.knob_value for row in curve.priced] == [75]
-    assert choose(results_table(made), "sst2", "texts", 3).setting.setting.knob_value == 75
+    assert choose(table, "sst2", "texts", 3).setting.setting.knob_value == 75
+
+
+def test_what_sends_less_is_not_weakly_attacked():
+    """What is read from another channel is no measure of the attacks on this one."""
+    (curve,) = curves(weakly_attacked(0.1, channel=Channel.ACTIVATIONS))
+    assert [row.setting.knob_value for row in curve.priced] == [75, 50]
+
+
+def test_what_is_read_whole_is_compared_whatever_its_twin_shows():
+    (curve,) = curves(weakly_attacked(1.0, undefended=0.1))
+    assert {row.setting.knob_value for row in curve.priced} == {75, 50}
