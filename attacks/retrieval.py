@@ -26,6 +26,15 @@ DRAWS = 8
 IMPOSSIBLE = -1e4
 """Log-likelihood of a special token in another place, since these are sent unchanged."""
 
+EQUAL = 1e-5
+"""Squared distance, relative to the sum of the squared norms, that single precision cannot tell from 0. It is subtracted, so
+that vectors that are equal are at distance 0."""
+SAMPLE, COMMON = 16, 0.9
+"""If a vector that is common to candidates, as a sample of them shows, has this share of their squared norms, it is subtracted
+first, since it costs precision."""
+ENTRIES = 1 << 24
+"""Distances that are computed at once, which bounds memory."""
+
 Scorer = Callable[[Ragged, Ragged], Tensor]
 """Received examples and candidates, all of one length → log-likelihoods [m, k] up to a factor."""
 
@@ -132,7 +141,7 @@ class Retrieval(Attack):
             total = sum(scorer(each.take(mine), clean) for each in rounds)
             assert isinstance(total, Tensor)
             best[mine] = like[total.argmax(1).cpu()]
-            likely[mine] = lead(total).cpu()
+            likely[mine] = lead(total)
         return best.numpy(), likely.numpy()
 
     def _sent(
@@ -183,7 +192,7 @@ def rescaled(received: Ragged, mechanism: Pooling) -> Ragged:
 
 def lead(total: Tensor) -> Tensor:
     """[m] difference of the two largest log-likelihoods [m, k] ≤ 0 of each row, relative to the largest."""
-    best, second = total.double().topk(min(2, total.shape[1]), 1).values.T[[0, -1]]
+    best, second = total.topk(min(2, total.shape[1]), 1).values.cpu().double().T[[0, -1]]
     if total.shape[1] == 1:
         second = best - 1
     ahead: Tensor = (best - second) / (-best).clamp(min=1e-9)
@@ -191,14 +200,25 @@ def lead(total: Tensor) -> Tensor:
 
 
 def distances(received: Ragged, clean: Ragged) -> Tensor:
-    """[m, k] sums over all positions of the Euclidean distances of examples of one length."""
+    """[m, k] sums over all positions of the Euclidean distances of examples of one length, by matrix products."""
     length = int(received.lengths[0])
     far, near = (
         each.values.float().reshape(len(each), length, -1).transpose(0, 1)
         for each in (received, clean)
     )
-    modes = "donot_use_mm_for_euclid_dist"  # the quick way is inexact for equal vectors
-    return sum(torch.cdist(far[t], near[t], compute_mode=modes) for t in range(length))  # type: ignore[return-value]
+    some = near[:, :SAMPLE]
+    middle = some.mean(1, keepdim=True)
+    if middle.square().sum() > COMMON * some.square().mean(1).sum():
+        far, near = far - middle, near - middle
+    one, other = (torch.linalg.vector_norm(each, dim=2).square() for each in (far, near))
+    total = far.new_zeros(len(received), len(clean))
+    step = max(1, ENTRIES // total.numel())
+    for at in range(0, length, step):
+        part = slice(at, at + step)
+        squares = (one[part, :, None] + other[part, None]).mul_(1 - EQUAL)
+        squared = torch.baddbmm(squares, far[part], near[part].transpose(1, 2), alpha=-2)
+        total += squared.clamp_(min=0).sqrt_().sum(0)
+    return total
 
 
 def log_chances(received: Ragged, clean: Ragged, mechanism: Substituting, base: Backbone) -> Tensor:

@@ -8,7 +8,8 @@ import torch
 from cells import leak_of, load_tiny, run, session_of
 from torch.nn.functional import embedding
 
-from leakboard.attacks.retrieval import Retrieval, lead
+from leakboard.attacks import retrieval
+from leakboard.attacks.retrieval import Retrieval, distances, lead
 from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.contracts.threat import Channel, Goal, Knows
 from leakboard.bench.contracts.transcript import Guess, Message, Transcript
@@ -87,6 +88,20 @@ def test_only_candidates_of_the_received_length_count():
     knowledge = knowledge_of(SAP(), ("bad", "very slow service the food", "good film"))
     (guess,) = Retrieval().guess(Transcript((sent,)), knowledge, np.random.default_rng(0))
     assert guess.values.tolist() == [2, 0, 1]
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 24])
+def test_distances_are_those_of_each_pair_of_texts_and_zero_of_equal_ones(entries, monkeypatch):
+    monkeypatch.setattr(retrieval, "ENTRIES", entries)
+    draw = torch.Generator().manual_seed(0)
+    near = 30 + torch.randn(40, 3, 384, generator=draw)
+    far = torch.cat([near[:9], near[9:14] + 0.5 * torch.randn(5, 3, 384, generator=draw)])
+    found = distances(
+        *(Ragged(each.flatten(0, 1), torch.full((len(each),), 3)) for each in (far, near))
+    )
+    exact = (far.double()[:, None] - near.double()).norm(dim=3).sum(2)
+    assert torch.allclose(found.double(), exact, rtol=1e-4, atol=0)
+    assert found.diagonal()[:9].tolist() == 9 * [0]
 
 
 def test_stated_probabilities_of_words_are_multiplied():
