@@ -33,6 +33,7 @@ from .metrics import GAINED as GAINED
 from .metrics import Z as Z
 from .perplexity import next_token_fields as next_token_fields
 from .rescoring import proven as proven
+from .rescoring import proves_more as proves_more
 from .rescoring import rescore as rescore
 from .targets import label_fields as label_fields
 from .targets import number_fields as number_fields

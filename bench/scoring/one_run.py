@@ -103,12 +103,22 @@ def audit(
     Raises:
         LeakboardError: lengths differ, or a k is not in 1…m/2.
     """
-    scores, member = roc.checked(scores, member)
-    m = len(scores)
-    tried, each = _tries(m, guesses, confidence, profile)
-    order = np.argsort(scores, kind="stable")
-    right = [int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()) for k in tried]
-    return max(_bound(n, 2 * k, m, delta, profile, each) for n, k in zip(right, tried, strict=True))
+    counts, each = _counted(scores, member, guesses, confidence, profile)
+    return max(_bound(*count, delta, profile, each) for count in counts)
+
+
+def exceeds(
+    epsilon: float,
+    scores: NDArray[Any],
+    member: NDArray[Any],
+    delta: float = 0.0,
+    profile: Profile = (),
+) -> bool:
+    """Whether `audit` gives more than ε. With a profile this takes a fraction of the time."""
+    if not profile:
+        return audit(scores, member, delta) > epsilon
+    counts, each = _counted(scores, member, None, CONFIDENCE, profile)
+    return any(trade_off.refuted(np.array([epsilon]), *n, profile, each).all() for n in counts)
 
 
 @cache
@@ -140,6 +150,22 @@ def _bound(
     if profile:
         return trade_off.lower_bound(right, guesses, examples, profile, confidence)
     return lower_bound(right, guesses, examples, delta, confidence)
+
+
+def _counted(
+    scores: NDArray[Any],
+    member: NDArray[Any],
+    guesses: Sequence[int] | None,
+    confidence: float,
+    profile: Profile,
+) -> tuple[list[tuple[int, int, int]], float]:
+    """For each k the numbers of right guesses, of guesses and of examples; and the confidence of each bound."""
+    scores, member = roc.checked(scores, member)
+    m = len(scores)
+    tried, each = _tries(m, guesses, confidence, profile)
+    order = np.argsort(scores, kind="stable")
+    right = [int(member[order[m - k :]].sum() + (~member[order[:k]]).sum()) for k in tried]
+    return [(n, 2 * k, m) for n, k in zip(right, tried, strict=True)], each
 
 
 def _tries(

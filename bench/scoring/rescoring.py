@@ -117,6 +117,13 @@ def proven(leak: Leak, claim: Claim) -> float | None:
     return one_run.audit(*_coins(leak.raw), *one_run.claim_terms(claim))
 
 
+def proves_more(leak: Leak, claim: Claim, epsilon: float) -> bool:
+    """Whether `proven` is above ε, in a fraction of its time."""
+    if leak.epsilon is None or not leak.raw:
+        return False
+    return one_run.exceeds(epsilon, *_coins(leak.raw), *one_run.claim_terms(claim))
+
+
 def _all(record: Record) -> Iterator[tuple[str, Numbers, Callable[[], Numbers]]]:
     """For the utility and each leak: name, stated numbers, and a function that computes them again."""
     if record.utility is not None:

@@ -54,25 +54,23 @@ def refuted(
     i = `right`, each h_i then has a lower bound. Since r_0 + h_0 = c/m, the assumption is false if the bounds sum to
     more.
     """
-    claimed = profile[0][0]
-    pairs = np.array(profile)
-    factors = np.exp(epsilons[:, None] / claimed * pairs[:, 0])
-    deltas = pairs[:, 1]
+    # [P, E]: the maximum over the pairs is then along the first axis, where NumPy is quick.
+    levels, deltas = np.array(profile).T[:, :, None]
+    factors, rest = np.exp(epsilons / profile[0][0] * levels), 1 - deltas
 
     def needed(r: Floats) -> Floats:
         """Smallest h with r ≤ f̄(h), where f̄(h) ≤ e^ε·h + δ and 1 − f̄(h) ≥ e^−ε·(1 − δ − h)."""
-        steep = (r[:, None] - deltas) / factors
-        flat = 1 - deltas - factors * (1 - r[:, None])
-        h: Floats = np.maximum(steep, flat).max(1)
+        h: Floats = np.maximum((r - deltas) / factors, rest - factors * (1 - r)).max(0)
         return h
 
-    rare = (1 - confidence) / examples
+    rare, guessed = (1 - confidence) / examples, guesses / examples
     r = np.full(len(epsilons), rare * right)
     h = np.full(len(epsilons), rare * (guesses - right))
     for i in range(right - 1, -1, -1):
         larger = np.maximum(h, needed(np.minimum(r, 1)))
-        if (larger == h).all():
+        # Both only grow: what is outside stays so, and what has stopped growing has stopped for good.
+        if ((larger == h) | (r + h > guessed)).all():
             break
         r, h = r + i / (guesses - i) * (larger - h), larger
-    outside: NDArray[np.bool_] = r + h > guesses / examples
+    outside: NDArray[np.bool_] = r + h > guessed
     return outside

@@ -7,7 +7,7 @@ from math import isnan
 from statistics import fmean
 
 from leakboard.bench.contracts import Claim, Goal, Leak, Record, attack_id, grouped
-from leakboard.bench.scoring import UNTUNED, provable, proven
+from leakboard.bench.scoring import UNTUNED, provable, proven, proves_more
 from leakboard.leaderboards.findings.finding import Finding, listing, task_name
 from leakboard.leaderboards.tables import (
     BUDGET,
@@ -138,6 +138,11 @@ def audits(table: ResultsTable) -> Iterator[Finding]:
             claimed = claim.epsilon_of_members if claim else None
             if not by_attack or claim is None or claimed is None:
                 continue
+            unprotected_audits = (
+                audit for own in open_ for name in by_attack for audit in own.get(name, ())
+            )
+            if not any(proves_more(leak, claim, claimed) for _, leak in unprotected_audits):
+                continue  # nor does any mean, and means take long
             attack = max(by_attack, key=lambda name: _most(open_, name, claim))
             own, unprotected = by_attack[attack], _most(open_, attack, claim)
             ceiling = fmean(provable(record, leak) or 0.0 for record, leak in own)

@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from leakboard.bench.contracts.threat import Claim
-from leakboard.bench.scoring.one_run import audit, ceiling, claim_terms
+from leakboard.bench.scoring.one_run import audit, ceiling, claim_terms, exceeds
 from leakboard.bench.scoring.trade_off import lower_bound
 
 DELTA = 1e-5
@@ -92,6 +92,20 @@ def test_bound_grows_with_right_guesses_and_falls_with_confidence():
     assert bounds == sorted(bounds)
     assert bounds[0] < bounds[-1]
     assert lower_bound(195, 200, 400, profile, 0.99) < lower_bound(195, 200, 400, profile, 0.95)
+
+
+@pytest.mark.parametrize("with_profile", [True, False])
+def test_an_audit_exceeds_what_is_below_its_bound_and_nothing_above(with_profile):
+    mu, profile = gaussian(3.0)
+    given = profile if with_profile else ()
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        member = rng.random(400) < 0.5
+        scores = rng.normal(size=400) + 2 * mu * member
+        bound = audit(scores, member, DELTA, given)
+        assert 0.1 < bound < 50
+        assert exceeds(bound - 1e-4, scores, member, DELTA, given)
+        assert not exceeds(bound + 1e-4, scores, member, DELTA, given)
 
 
 @pytest.mark.parametrize("bad", [((0.0, 0.1),), ((1.0, 1.0),), ((1.0, 0.0),) * 101])
