@@ -59,9 +59,9 @@ def read_published() -> Iterator[Callable[..., Results]]:
     read, checkout = sources._read, sources.CHECKOUT
     once = cache(read)
 
-    def remembered(source: str | Path) -> Results:
+    def remembered(source: str | Path, entered: bool = False) -> Results:
         is_published = isinstance(source, str | Path) and Path(source).parent == checkout
-        return once(source) if is_published else read(source)
+        return (once if is_published else read)(source, entered)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "_read", remembered)

@@ -43,9 +43,7 @@ def metric_mismatch(metric: UtilityMetric | None, objective: Objective) -> str |
 class Part(BaseModel):
     """Base of all stored data types: immutable, without unknown keys or NaN."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 def _known(value: Any) -> Any:
@@ -237,9 +235,11 @@ def digest(value: Any) -> str:
     return hashed.hexdigest()
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def _canonical(value: Any) -> bytes:
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return text.encode()
+    return _ENCODER.encode(value).encode()
 
 
 MARK = "\0"
@@ -247,7 +247,7 @@ MARK = "\0"
 MARK_JSON = _canonical(MARK)
 LEVELS = 4
 """Lists of whole numbers lie no deeper in a record."""
-NESTED = (dict, list)
+NESTED = {dict, list}
 
 
 def _without_whole_numbers(value: Any, taken: list[bytes], levels: int = LEVELS) -> Any:
@@ -256,10 +256,10 @@ def _without_whole_numbers(value: Any, taken: list[bytes], levels: int = LEVELS)
     They are most of a record, and pydantic writes them several times faster than `json`, with the same digits.
     """
     if isinstance(value, dict):
+        if not levels or NESTED.isdisjoint(map(type, value.values())):
+            return value
         return {
-            name: _without_whole_numbers(own, taken, levels - 1)
-            if levels and isinstance(own, NESTED)
-            else own
+            name: _without_whole_numbers(own, taken, levels - 1) if type(own) in NESTED else own
             for name, own in sorted(value.items())
         }
     if not isinstance(value, list) or not value:
@@ -269,7 +269,7 @@ def _without_whole_numbers(value: Any, taken: list[bytes], levels: int = LEVELS)
         if not text.translate(None, b"-0123456789,[]"):
             taken.append(text)
             return MARK
-    if levels < 2 or not isinstance(value[0], NESTED):
+    if levels < 2 or type(value[0]) not in NESTED:
         return value
     return [_without_whole_numbers(own, taken, levels - 1) for own in value]
 

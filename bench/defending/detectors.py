@@ -56,7 +56,7 @@ class Detected:
 class Detector(BaseModel):
     """A secret detector and its failure rate."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: DetectorName = EXACT
     """exact, patterns, low-entity, high-entity, low-contextual, high-contextual or presidio."""

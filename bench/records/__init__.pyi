@@ -33,3 +33,4 @@ from .versions import DataVersion as DataVersion
 from .versions import data_version as data_version
 from .versions import enter_version as enter_version
 from .versions import folder_print as folder_print
+from .versions import is_entered as is_entered

@@ -67,8 +67,11 @@ def packed_print(file: Path, folder: str) -> str:
     return print_of({f"{key}.json": hashlib.sha256(raw).hexdigest() for key, raw in rows})
 
 
-def unpacked(file: Path, folder: str) -> list[Record]:
+def unpacked(file: Path, folder: str, entered: bool = False) -> list[Record]:
     """The records of one folder, in the order of its store.
+
+    Args:
+        entered: see `from_bytes`.
 
     Raises:
         Corrupt: a record is incomplete or was changed.
@@ -78,7 +81,7 @@ def unpacked(file: Path, folder: str) -> list[Record]:
     where = f"{file}: {folder}"
     with collector_paused():
         return [
-            from_bytes(raw, key, f"{where}/{key}")
+            from_bytes(raw, key, f"{where}/{key}", entered)
             for key, raw in _rows(file, folder)
             if f"{key}.json" != MANIFEST
         ]

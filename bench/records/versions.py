@@ -73,6 +73,11 @@ def print_of(files: Mapping[str, str]) -> str:
     return digest(sorted(files.items()))
 
 
+def is_entered(name: str, digits: str) -> bool:
+    """Whether a folder of this name and digest belongs to a data version."""
+    return any(version["folders"].get(name) == digits for version in _versions())
+
+
 def data_version(prints: Mapping[str, str]) -> DataVersion | None:
     """The newest version that matches most of these folders; None if none matches.
 

@@ -16,7 +16,7 @@ class SuiteRow(BaseModel):
     In a file they follow the method: `- dpsgd: {epsilon: 3}`, then `train: {tune: head, epochs: 100}`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     defense: SerializeAsAny[Defense]
     train: TrainSettings | None = None

@@ -97,9 +97,7 @@ NOT_REPORTED = (
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", coerce_numbers_to_str=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
 
 
 class Printed(_Part):

@@ -77,9 +77,7 @@ class SplitFiles(BaseModel):
 class UserTask(BaseModel):
     """A task that a suite describes by its data and columns."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, arbitrary_types_allowed=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     name: Annotated[str, Field(max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     """Name: letters, digits, '_', '.' and '-'; not the name of a known task."""

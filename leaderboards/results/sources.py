@@ -18,6 +18,7 @@ from leakboard.bench.records import (
     data_version,
     enter_version,
     folder_print,
+    is_entered,
     pack,
     packed_folders,
     packed_print,
@@ -110,7 +111,7 @@ def load(*sources: str | Path) -> Results:
     return loaded[0] if len(loaded) == 1 else Results.joined(loaded)  # a single one has a version
 
 
-def _read(source: str | Path) -> Results:
+def _read(source: str | Path, entered: bool = False) -> Results:
     if not isinstance(source, str | Path):
         raise LeakboardError(
             f"folders: expected the path of a folder or the name of a suite, got {source!r:.60}"
@@ -121,7 +122,7 @@ def _read(source: str | Path) -> Results:
         return _of_snapshot(Path(source), Path(source).stem)
     folders, name = folders_of(source), name_of(source)
     stores = [Store(folder) for folder in folders]
-    records = [record for store in stores for record in store.read_all()]
+    records = [record for store in stores for record in store.read_all(entered)]
     if not records:
         raise LeakboardError(f"{folders[0]} holds no records. Run the suite first")
     problems = [problem for store in stores for problem in store.problems]
@@ -258,10 +259,13 @@ def enter(day: date) -> DataVersion:
 def _published(name: str) -> tuple[Results, str]:
     """The records of a published folder, and the digits of their content."""
     if CHECKOUT.is_dir():
-        return _read(CHECKOUT / name), folder_print(CHECKOUT / name)
+        digits = folder_print(CHECKOUT / name)
+        return _read(CHECKOUT / name, is_entered(name, digits)), digits
     suite = name if name in suite_names() else None
     try:
-        return Results.of(unpacked(SHIPPED, name), name, suite), packed_print(SHIPPED, name)
+        digits = packed_print(SHIPPED, name)
+        records = unpacked(SHIPPED, name, is_entered(name, digits))
+        return Results.of(records, name, suite), digits
     except Corrupt as error:
         raise LeakboardError(f"{SHIPPED}: {name} is damaged ({error}); install again") from error
 

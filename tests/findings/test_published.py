@@ -46,7 +46,7 @@ def read(read_published):
     """All published records as results, and each file of them by its path."""
     files, from_bytes = {}, store.from_bytes
 
-    def remembered(raw, name, where):
+    def remembered(raw, name, where, _):  # with their checksums
         return files.setdefault(Path(where), from_bytes(raw, name, where))
 
     with pytest.MonkeyPatch.context() as patch:

@@ -10,7 +10,7 @@ import pytest
 from boards import seeds
 
 import leakboard as lb
-from leakboard.bench.records import versions
+from leakboard.bench.records import store, versions
 from leakboard.bench.records.parquet import pack, packed_print
 from leakboard.bench.records.store import Store
 from leakboard.bench.records.versions import data_version, folder_print
@@ -110,6 +110,18 @@ def test_a_snapshot_of_an_earlier_release_says_which_it_is(checkout, tmp_path):
 def test_the_version_is_that_of_the_folders_in_a_wheel_as_in_a_checkout(checkout, tmp_path):
     pack([checkout / "one"], tmp_path / "packed.parquet")
     assert packed_print(tmp_path / "packed.parquet", "one") == folder_print(checkout / "one")
+
+
+def test_records_of_a_data_version_are_not_hashed_again_and_changed_ones_are(checkout, monkeypatch):
+    enter(date(2026, 1, 2))
+    with monkeypatch.context() as unhashed:
+        unhashed.setattr(store, "digest", None)
+        assert len(lb.published("two")) == len(SAP)
+    path = Store(checkout / "two").path(SAP[0].key)
+    path.write_text(path.read_text("utf-8").replace('"status": "ok"', '"status": "failed"', 1))
+    found = lb.published("two")
+    assert len(found) == len(SAP) - 1
+    assert "does not match its checksum" in found.problems[0]
 
 
 def test_other_records_are_of_no_version(checkout):
