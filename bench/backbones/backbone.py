@@ -18,6 +18,8 @@ from leakboard.bench.backbones.tokeniser_trial import naming_panics
 from leakboard.bench.contracts import LeakboardError, Memory, plain
 from leakboard.bench.tasks import parse_prompt, plain_prompt
 
+FEW = 32
+"""Texts in a batch that passes some of the blocks. Of 600 texts of SST-2, 11 % of such batches is padding, and 31 % of those of `BATCH`."""
 MEANS, FEWEST = 2**27, 24
 """Bytes of `Backbone.pooled` that a process keeps, where it is asked for single batches, and the fewest results. Single texts
 have as many bytes again."""
@@ -291,7 +293,7 @@ class Backbone:
         # Outside of inference mode: the next cell may train a head on the same vectors.
         with torch.inference_mode(False), torch.no_grad():
             means = self.embeddings.new_zeros(len(tokens), self.width)
-            for rows in by_length(tokens.lengths):
+            for rows in by_length(tokens.lengths, BATCH if blocks is None else FEW):
                 batch = tokens.take(rows)
                 words = batch.ids.with_values(self.embeddings[batch.ids.values.to(self.device)])
                 means[rows.to(means.device)] = (
