@@ -24,6 +24,7 @@ from leakboard.leaderboards.tables import (
     format_number,
     format_percent,
     format_points,
+    gain_over,
     mean_interval,
 )
 
@@ -83,8 +84,8 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs {_cost(row, cost)} "
-            f"({row.name}; {_ends(cost)})."
+            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs {format_points(cost.value)} of the "
+            f"{format_points(_gained(table, row))} {row.setting.unit} that tuning gains ({row.name}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
 
@@ -109,6 +110,14 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
             f"without protection, the strongest attack reaches an advantage of {format_interval(most.advantage)}."
         )
         yield Finding.of("idle", words, "advantage", most.advantage, [most, *rows])
+
+
+def _gained(table: ResultsTable, row: Result) -> float:
+    """Points by which no protection is better than the untuned model where a setting was compared."""
+    group = next(g for g in table.groups if any(one is row.setting for one in g.settings))
+    assert group.reference is not None  # a cost was measured against both
+    assert group.untuned is not None
+    return gain_over(group.reference, group.untuned)[0].value
 
 
 def _cost(of: Result, cost: Interval) -> str:

@@ -59,7 +59,9 @@ def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_
 
 def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
-    assert said.startswith("Hiding half of inputs on SST-2 costs 10.1 points (")
+    assert said.startswith(
+        "Hiding half of inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains ("
+    )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
     assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
 
