@@ -77,7 +77,7 @@ RULES: tuple[Contrast | Level, ...] = (
         "(AUC of labels)."),
     Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
         less="By the authors' own attacks, P³EFT at {at} leaks {x} of the labels on {task} ({n} of {settings})."),
-    # Servers and adapters of P³EFT
+    # Servers of P³EFT
     Contrast("servers", LEAKAGE, _p3eft(servers="per-adapter"), _p3eft(servers="one"), LABELS,
         differ=("alternating",),
         less="P³EFT leaks fewer labels to a server for each adapter than to one server on {task}: {x}, not {y}.",
@@ -88,10 +88,6 @@ RULES: tuple[Contrast | Level, ...] = (
         less="P³EFT leaks fewer labels to a server that sees single calls than to one server on {task}: {x}, not {y}.",
         same="P³EFT leaks as many labels to a server that sees single calls as to one server on {task} ({pairs}).",
         margin=FIVE),
-    Contrast("servers", LEAKAGE, _p3eft(adapters=4), _p3eft(adapters=2), LABELS, margin=FIVE,
-        less="P³EFT leaks fewer labels with four adapters than with two on {task}: {x}, not {y}.",
-        more="P³EFT leaks more labels with four adapters than with two on {task}: {x}, not {y}.",
-        same="P³EFT leaks as many labels with four adapters as with two on {task} ({pairs})."),
     # Where a model is cut, and what is trained below
     Contrast("trainable", LEAKAGE, Rows("sap", {"eta": ANY_VALUE, "bottom": "trainable"}), SAP, INPUTS,
         more="SAP leaks more inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at} "
@@ -174,7 +170,7 @@ TITLES = {
     "depth": "What depth hides",
     "variants": "SAP-CTI against SAP",
     "prompts": "RAPT against SAP",
-    "servers": "Servers and adapters of P³EFT",
+    "servers": "Servers of P³EFT",
     "twin": "What defenses leave of what is read without them",
     "released": "Released code against papers",
     "private-training": "Private training",
