@@ -49,11 +49,9 @@ USUAL = ("minilm", "dialogue-gpt", "stories260k")
 class Contrast:
     """Comparison of rows `a` with otherwise equal rows `b`; the pairs of a rule are one family for Holm's correction.
 
-    Leakages are compared only of rows that strong attacks met.
-
-    Sentences may contain {a} and {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {d} (their
-    difference), {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (number of clear pairs),
-    {pairs} or {settings} (number of pairs with the noun), and {margin}.
+    Leakages are compared only of rows that strong attacks met. Sentences may contain {a} and {b} (defenses), {at}
+    (parameters), {x} and {y} (the metric of a and b), {d} (their difference), {ci} (its interval), {goal}, {task},
+    {attack} and {other} (attacks), {n} (number of clear pairs), {pairs} or {settings} (their number), and {margin}.
 
     Attributes:
         more, less: sentence if `a` is clearly more, or less, than `b`; '' for none.

@@ -77,7 +77,6 @@ RULES: tuple[Contrast | Level, ...] = (
         "(AUC of labels)."),
     Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
         less="By the authors' own attacks, P³EFT at {at} leaks {x} of the labels on {task} ({n} of {settings})."),
-    # Servers of P³EFT
     Contrast("servers", LEAKAGE, _p3eft(servers="per-adapter"), _p3eft(servers="one"), LABELS,
         differ=("alternating",),
         less="P³EFT leaks fewer labels to a server for each adapter than to one server on {task}: {x}, not {y}.",

@@ -91,9 +91,7 @@ class Curve:
     @property
     def priced(self) -> list[Result]:
         """Certified settings with a comparable cost that strong attacks met."""
-        return [
-            row for row in self.certified if row.has_comparable_cost and not row.is_weakly_attacked
-        ]
+        return [r for r in self.certified if r.has_comparable_cost and not r.is_weakly_attacked]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points."""

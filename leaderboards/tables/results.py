@@ -94,10 +94,7 @@ class Result:
 
     @property
     def attack_title(self) -> str:
-        """The attack; whether it read the answers of the tuned model; its versions if there are several.
-
-        The setting or its twin is read by several versions where not all were attacked again.
-        """
+        """The attack, whether it read in use, and its versions if several read the setting or its twin."""
         readings = [*self.mine.by_seed.values(), *(self.twin.by_seed.values() if self.twin else ())]
         versions = sorted({one.version for one in readings if one.candidate[0] == self.attack})
         title = self.attack + " in use" * (self.mine.leading.candidate[3] == IN_USE)
@@ -131,8 +128,7 @@ class Result:
     @property
     def is_weakly_attacked(self) -> bool:
         """Whether its attacks read, undefended, less than half of `most_read`; a low leakage then shows little."""
-        weak = self.twin_advantage.value < COMPARED * self.most_read
-        return weak and self.certification != EXACT
+        return self.certification != EXACT and self.twin_advantage.value < COMPARED * self.most_read
 
     @property
     def is_baseline(self) -> bool:
