@@ -111,7 +111,7 @@ class UsesATrace(NoDefense):
     """Trains on its own vectors, with a trace of what arrived."""
 
     def fine_tune(self, session):
-        keep_a_trace(session.wire)
+        keep_a_trace(session.wire, tokens=False)
         return super().fine_tune(session)
 
 
