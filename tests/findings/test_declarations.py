@@ -322,12 +322,10 @@ def test_what_weak_attacks_leave_is_no_finding(channel):
     rule = next(
         one for one in RULES if one.name == "private-training" and one.goal == Goal.MEMBERSHIP
     )
-    weak = {None: 0.3, 3.0: 0.0}
     made = []
     for seed in SEEDS:
-        for name, epsilon, share in (("none", None, weak[None]), ("dpsgd", 3.0, weak[3.0])):
+        for name, params, share in (("none", {}, 0.3), ("dpsgd", {"epsilon": 3.0}, 0.0)):
             leaks = [attacked(Goal.MEMBERSHIP, share + seed / 1000)]
-            params = {"epsilon": epsilon} if epsilon else {}
             made.append(record(name, params, seed, leaks=leaks, undefended=name == "none"))
         strong = attacked(Goal.MEMBERSHIP, 0.9).model_copy(update={"channel": channel})
         made.append(record("none", {}, seed, leaks=[strong], undefended=True, limit=500))
