@@ -1,4 +1,4 @@
-"""Exact nearest rows of an embedding matrix, by FAISS's flat L2 index, on a GPU if there is one."""
+"""Exact nearest rows of an embedding matrix: by FAISS's flat L2 index on a CPU, by torch's distances on a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from leakboard.bench.contracts import Ints, MissingExtra
 
-CHUNK = 32768
+CHUNK = 8192
 """Number of queries per search, which bounds memory."""
 
 
@@ -19,30 +19,32 @@ class Neighbours:
     """Nearest rows of `rows` [V, d] in Euclidean distance.
 
     Raises:
-        MissingExtra: FAISS is not installed.
+        MissingExtra: on a CPU, FAISS is not installed.
     """
 
     def __init__(self, rows: torch.Tensor, device: str = "cpu") -> None:
-        faiss = _faiss()
-        matrix = rows.detach().float().cpu().numpy()
-        index: Any = faiss.IndexFlatL2(matrix.shape[1])
-        if device.startswith("cuda") and getattr(faiss, "get_num_gpus", lambda: 0)():
-            number = torch.device(device).index or 0
-            index = faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), number, index)
-        self.rows = np.ascontiguousarray(matrix)
-        index.add(self.rows)
-        self.index = index
+        rows = rows.detach().float()
+        self.rows = np.ascontiguousarray(rows.cpu().numpy())
+        # FAISS for GPUs comes for few versions of CUDA, and computes there what torch does.
+        self.there = None if device == "cpu" else rows.to(device)
+        if self.there is None:
+            self.index: Any = _faiss().IndexFlatL2(self.rows.shape[1])
+            self.index.add(self.rows)
 
     def nearest(self, queries: NDArray[Any] | torch.Tensor) -> Ints:
         """[n] index of the nearest row to each of `queries` [n, d]."""
         if isinstance(queries, torch.Tensor):
             queries = queries.detach().float().cpu().numpy()
         queries = np.ascontiguousarray(queries, dtype=np.float32)
-        rows = [
-            self.index.search(queries[at : at + CHUNK], 1)[1][:, 0]
-            for at in range(0, len(queries), CHUNK)
-        ]
+        rows = [self._search(queries[at : at + CHUNK]) for at in range(0, len(queries), CHUNK)]
         return np.concatenate(rows) if rows else np.zeros(0, np.int64)
+
+    def _search(self, queries: NDArray[np.float32]) -> Ints:
+        if self.there is None:
+            found: Ints = self.index.search(queries, 1)[1][:, 0]
+            return found
+        distances = torch.cdist(torch.from_numpy(queries).to(self.there.device), self.there)
+        return distances.argmin(1).cpu().numpy()
 
     def nearest_repeated(self, queries: NDArray[Any]) -> Ints:
         """As `nearest`, for queries with many duplicates or many rows of the matrix; each other query is searched once."""

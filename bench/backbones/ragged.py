@@ -61,7 +61,8 @@ class Ragged:
         """[n, d] means of the vectors of each sequence; 0 for an empty one."""
         rows = torch.repeat_interleave(torch.arange(len(self)), self.lengths)
         sums = self.values.new_zeros(len(self), self.values.shape[1])
-        return sums.index_add(0, rows, self.values) / self.lengths.clamp(min=1)[:, None]
+        sums.index_add_(0, rows.to(sums.device), self.values)
+        return sums / self.lengths.clamp(min=1)[:, None].to(sums.device)
 
     def padded(self, fill: float = 0) -> Tensor:
         """[n, L, …] with `fill` after the end of each sequence; differentiable."""

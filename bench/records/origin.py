@@ -15,7 +15,7 @@ import torch
 from leakboard.bench import __version__
 from leakboard.bench.contracts import Provenance, TunedOn
 
-PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "faiss-gpu-cu12", "scipy")
+PACKAGES = ("torch", "transformers", "peft", "numpy", "faiss-cpu", "scipy")
 """Packages whose version may change results."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,17 +11,23 @@ from hypothesis import strategies as st
 from leakboard.bench.backbones import neighbours
 from leakboard.bench.backbones.neighbours import Neighbours, manhattan
 
+# With a number, the CPU goes the way of a GPU.
+on_each_way = pytest.mark.parametrize("device", ["cpu", "cpu:0"])
+
 
 def rng(seed=0):
     return np.random.default_rng(seed)
 
 
+@on_each_way
 @given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 5), st.integers(0, 2**32))
-def test_nearest_equals_brute_force_and_ties_give_a_row_of_equal_distance(n, rows, width, seed):
+def test_nearest_equals_brute_force_and_ties_give_a_row_of_equal_distance(
+    device, n, rows, width, seed
+):
     # Small whole numbers: distances are exact, and ties are frequent.
     matrix = rng(seed).integers(-3, 4, size=(rows, width)).astype(np.float32)
     queries = rng(seed + 1).integers(-3, 4, size=(n, width)).astype(np.float32)
-    search = Neighbours(torch.from_numpy(matrix))
+    search = Neighbours(torch.from_numpy(matrix), device)
     distance = ((queries[:, None] - matrix[None]) ** 2).sum(-1)
     for found in (
         search.nearest(queries),
@@ -31,11 +38,13 @@ def test_nearest_equals_brute_force_and_ties_give_a_row_of_equal_distance(n, row
         assert (distance[np.arange(n), found] == distance.min(1)).all()
 
 
-def test_nearest_joins_its_chunks_in_order(monkeypatch):
+@on_each_way
+def test_nearest_joins_its_chunks_in_order(monkeypatch, device):
     monkeypatch.setattr(neighbours, "CHUNK", 7)
     rows = rng().normal(size=(40, 4)).astype(np.float32)
     order = rng(1).permutation(40)
-    assert Neighbours(torch.from_numpy(rows)).nearest(rows[order]).tolist() == order.tolist()
+    search = Neighbours(torch.from_numpy(rows), device)
+    assert search.nearest(rows[order]).tolist() == order.tolist()
 
 
 @given(st.integers(1, 4), st.integers(0, 2**32), st.integers(1, 3))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +12,16 @@ import pytest
 import torch
 from benchmarking import Figure
 from processor_threads import ALL, threads
-from training_steps import epoch_session, epoch_steps, lora_step, whole_epoch
+from training_steps import batch_step, epoch_session, epoch_steps, lora_step, whole_epoch
+from transformers import AutoConfig, AutoModel
 
 from leakboard.bench.backbones import load_backbone
+from leakboard.bench.backbones.architecture import CONFIGURATIONS, Architecture
+from leakboard.bench.backbones.backbone import Backbone
+from leakboard.bench.backbones.ragged import Ragged, Tokens
 from leakboard.bench.contracts import MissingExtra
 from leakboard.bench.defending import privatise_tokens
+from leakboard.bench.running.budget import ACCELERATORS, metered
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.p3eft import P3EFT
@@ -26,6 +33,9 @@ DEFENSES = (NoDefense(), SAP(), P3EFT(backprop="combined"))
 DEVICES = ("cuda", "cpu")
 CORES = 2
 TOKENS = 65_536
+STEPS = 10
+SIZES = [(32, 16), (32, 64), (128, 64)]
+"""Texts of a batch, and tokens of each."""
 ON_GPU = {
     "none, float32": (NoDefense(), "float32"),
     "none, bf16": (NoDefense(), "bf16"),
@@ -94,3 +104,42 @@ def test_epoch_on_gpu(comparison, task, name):
     sessions = [epoch_session(task, base, precision, examples=512) for base in bases]
     works = [whole_epoch(defense, session) for session in sessions]
     compare_with_cores(comparison, f"one epoch, {name}", *works)
+
+
+@cache
+def random_backbone(name: str, device: str) -> Backbone:
+    """A model of a published size with random weights, and words of a tiny one."""
+    tiny = load_backbone("tiny-roberta", device)
+    config = AutoConfig.for_model(**CONFIGURATIONS[name])
+    model = AutoModel.from_config(config, add_pooling_layer=False).eval()
+    return replace(tiny, name=name, model=model.to(device))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("name", ["roberta-base", "roberta-large"])
+def test_share_of_the_peak(comparison, name, size, precision):
+    """Share of a GPU's peak rate that steps of LoRA reach, which `leakboard plan --on` assumes as its efficiency."""
+    base, (texts, length) = random_backbone(name, "cuda"), size
+    ids = torch.randint(10, 1000, (texts * length,))
+    none = torch.zeros_like(ids)
+    tokens = Tokens(Ragged(ids, torch.full((texts,), length)), none, none.bool())
+    step = batch_step(NoDefense(), tokens, base, precision=precision)
+    with metered(type(base.family.stack(base.model)[0])) as meter:
+        step()
+    flops = meter().flops(Architecture.of(name, base.model))
+
+    def steps() -> None:
+        for _ in range(STEPS):
+            step()
+        torch.cuda.synchronize()
+
+    comparison.measure(steps)
+    peak = next(a for key, a in ACCELERATORS.items() if key in torch.cuda.get_device_name().lower())
+    share = flops * STEPS / comparison.median / peak.peak(precision)
+    name = f"{name}, {texts} texts of {length} tokens, {precision}"
+    comparison.report(
+        Figure(f"seconds of a step: {name}", comparison.median / STEPS, unit="s"),
+        Figure(f"share of the peak: {name}", share, more=True),
+    )

@@ -282,15 +282,21 @@ AS_A_CPU: dict[str, Callable[..., Any]] = {
 """Operations that torch computes by other kernels on a device than on a CPU."""
 
 
-_setup_privateuseone_for_python_backend(NAME)
-torch.get_device_module(NAME).get_amp_supported_dtype = lambda *_: [torch.bfloat16]
-_library = torch.library.Library("_", "IMPL")
-_library.fallback(lambda op, *args, **kwargs: compute(op, *args, **kwargs), "PrivateUse1")
-_library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
-_kernels = torch.library.Library("aten", "IMPL")
-# On a backend without a kernel of its own, torch computes it from others, and rounds otherwise.
-_kernels.impl(
-    "silu_backward",
-    lambda *given: compute(torch.ops.aten.silu_backward.default, *given),
-    "PrivateUse1",
-)
+def _register() -> list[torch.library.Library]:
+    _setup_privateuseone_for_python_backend(NAME)
+    torch.get_device_module(NAME).get_amp_supported_dtype = lambda *_: [torch.bfloat16]
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(lambda op, *args, **kwargs: compute(op, *args, **kwargs), "PrivateUse1")
+    library.fallback(torch.library.fallthrough_kernel, "AutocastPrivateUse1")
+    kernels = torch.library.Library("aten", "IMPL")
+    # On a backend without a kernel of its own, torch computes it from others, and rounds otherwise.
+    kernels.impl(
+        "silu_backward",
+        lambda *given: compute(torch.ops.aten.silu_backward.default, *given),
+        "PrivateUse1",
+    )
+    return [library, kernels]
+
+
+# torch knows one accelerator: beside this one, no backward pass on a GPU would run.
+_registered = [] if torch.cuda.is_available() else _register()

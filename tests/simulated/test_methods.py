@@ -228,3 +228,9 @@ def test_an_attack_guesses_on_a_device_what_it_guesses_on_a_cpu(name, forget, mo
         if found[0]:  # what it can read was sent
             return
     raise AssertionError("there is no cell in which it guesses")
+
+
+def test_texts_behind_a_block_have_the_means_that_they_have_on_a_cpu(tiny):
+    # Attackers encode public texts so, by a third of the blocks: none of so small a model.
+    tokens = tiny.encode(["the film was good", "bad", "food is not quite bright"], None, 16)
+    assert torch.equal(on(NAME, tiny).pooled(tokens, 1).cpu(), tiny.pooled(tokens, 1))

@@ -18,6 +18,7 @@ loaded = cache(load_task)
 
 
 NEVER_ALL = {
+    "base-size": {"aia-mlp", "keep-emulator"},
     "precision": {"keep-emulator", "pooled-inversion"},
     "sap-figure2": {"keep-emulator", "pooled-inversion"},
     "sap-sst2": {"aia-mlp"},
@@ -39,7 +40,7 @@ def test_every_built_in_suite_loads_under_its_own_name(name: str) -> None:
 def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     name: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = {"gemma": "tiny-gpt2"}  # it is dequantised at its first use
+    quick = {"gemma": "tiny-gpt2", "mpnet": "tiny-bert"}  # which are downloaded, or dequantised
     monkeypatch.setattr(
         planning, "load_backbone", lambda name, device: load_tiny(quick.get(name, name))
     )
