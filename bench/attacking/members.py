@@ -31,6 +31,10 @@ class TokenLosses:
     right: Tensor
 
 
+def digest_of(network: Trainee) -> str:
+    return hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
+
+
 class MembershipAttack(Attack):
     """An attack that ranks candidates by a score under the last released model.
 
@@ -70,9 +74,8 @@ class MembershipAttack(Attack):
     def losses(self, network: Trainee, candidates: Auxiliary | None) -> NDArray[np.float64]:
         """[n] training loss of each example; computed once for all attacks of a cell."""
         assert candidates is not None
-        name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
         values = candidates.learned.recall(
-            f"losses of {self.candidates} under {name}",
+            f"losses of {self._digest(candidates)} under {digest_of(network)}",
             lambda rng: self.measure_candidates(losses, network, candidates),
         )
         return values.copy()
@@ -92,8 +95,13 @@ class MembershipAttack(Attack):
                     result[row] = TokenLosses(loss[mask], right[mask])
             return [own for own in result if own is not None]
 
-        name = hashlib.sha256(vector_of(network).cpu().numpy().tobytes()).hexdigest()
-        return candidates.learned.recall(f"token losses of {self.candidates} under {name}", measure)
+        name = f"token losses of {self._digest(candidates)} under {digest_of(network)}"
+        return candidates.learned.recall(name, measure)
+
+    def _digest(self, candidates: Auxiliary) -> str:
+        """Defenses share candidates, and each masks them by rules of its own."""
+        texts = b"".join(self._as_trained(candidates).digests())
+        return hashlib.sha256(texts).hexdigest()
 
     def _as_trained(self, candidates: Auxiliary) -> Tokens:
         masked = candidates.masked if self.candidates == "masked" else None

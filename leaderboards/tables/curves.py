@@ -54,7 +54,7 @@ class Summary:
 
 
 NEVER = Summary(MISSING, None)
-WEAKLY_ATTACKED = "its attacks read less than half of what another reads there without a defense"
+WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there without a defense"
 SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 

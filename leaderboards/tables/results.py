@@ -127,8 +127,9 @@ class Result:
 
     @property
     def is_weakly_attacked(self) -> bool:
-        """Whether its attacks read, undefended, less than half of `most_read`; a low leakage then shows little."""
-        return self.certification != EXACT and self.twin_advantage.value < COMPARED * self.most_read
+        """Whether an attack failed, or all read, undefended, less than half of `most_read`: a low leakage shows little."""
+        weak = self.twin_advantage.value < COMPARED * self.most_read
+        return self.certification != EXACT and (weak or self.setting.has_failed(self.goal))
 
     @property
     def is_baseline(self) -> bool:

@@ -9,7 +9,7 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from leakboard.bench.contracts import CORRELATIONS, Plant, Record, grouped
+from leakboard.bench.contracts import CORRELATIONS, Goal, Plant, Record, grouped
 from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private, twin_settings
 from leakboard.bench.tasks import planted_view
@@ -110,11 +110,6 @@ class Setting:
         return twin_settings((self.defense, self.params))
 
     @cached_property
-    def full_name(self) -> tuple[str, str]:
-        """Defense and parameters of an undefended setting, including those that the records lack."""
-        return next(iter(self.twins)) if self.twins else (self.defense, self.params)
-
-    @cached_property
     def keys(self) -> tuple[str, ...]:
         return tuple(record.key for record in self.records.values())
 
@@ -126,6 +121,11 @@ class Setting:
             for aim, own in readings(record).items():
                 found.setdefault(aim, {})[seed] = own
         return found
+
+    def has_failed(self, goal: Goal) -> bool:
+        """Whether an attack on this goal failed, and might have read more than the others."""
+        leaks = [leak for record in self.records.values() for leak in record.leaks]
+        return any(leak.goal == goal and leak.status == "failed" for leak in leaks)
 
     @cached_property
     def trials(self) -> int:
@@ -260,7 +260,7 @@ def twin_of(
         and (
             one.defense == setting.defense
             if setting.twins is None
-            else one.full_name in setting.twins
+            else next(iter(one.twins or [(one.defense, one.params)])) in setting.twins
         )
     ]
     best = max(near, key=preference, default=None)
@@ -284,6 +284,7 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
         found.setdefault(where, {}).setdefault(cell.seed, record)
     names = ("cut", "defense", "params", "setup", "train")
     rows: list[dict[Hashable, Any]] = [dict(zip(names, where, strict=True)) for where in found]
+    cells = zip(rows, found.values(), strict=True)
     settings = [
         Setting(
             group=digits,
@@ -299,9 +300,7 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
             knob_value=value,
             records=dict(sorted(by_seed.items())),
         )
-        for row, (label, knob, value), by_seed in zip(
-            rows, labels_of(rows), found.values(), strict=True
-        )
+        for (label, knob, value), (row, by_seed) in zip(labels_of(rows), cells, strict=True)
     ]
     measured = [setting for setting in settings if not setting.utility.is_missing]
     open_ = [setting for setting in measured if setting.undefended and setting.defense != UNTUNED]

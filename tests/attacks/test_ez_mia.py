@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -65,6 +67,11 @@ def test_what_rose_stands_to_what_fell_where_the_model_errs():
         expected.append(np.log(rose / fell))
     assert predicted >= 9
     assert ErrorZone().scores(released, knowledge) == pytest.approx(expected, abs=1e-4)
+    # Another defense with the same candidates, which it shortens.
+    short = tokens.take(torch.tensor([0])).ids.values[:5]
+    shorter = Tokens(Ragged.of([short.tolist()] * 3), flat[:15], flat[:15].bool())
+    masking = replace(knowledge, candidates=replace(knowledge.candidates, masked=shorter))
+    assert len(set(ErrorZone().scores(released, masking))) == 1
 
 
 def test_members_are_found_without_protection_and_not_on_noise():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -154,10 +156,16 @@ def test_the_losses_under_a_model_are_computed_once_for_all_attacks(monkeypatch)
         return torch.full((len(own),), network.value)
 
     monkeypatch.setattr(members, "losses", of_each)
-    told = Auxiliary(load_tiny("tiny-bert").encode(["a", "not good"], None, 16), np.zeros(2, int))
+    tiny = load_tiny("tiny-bert")
+    told = Auxiliary(tiny.encode(["a", "not good"], None, 16), np.zeros(2, int))
     for attack in (Membership(), Rmia(), Membership(candidates="raw")):
         for value in (1.0, 2.0):
             found = attack.losses(Model(value), told)
             assert found.tolist() == [value, value]
             found[:] = 0  # what one attack does with them does not reach the next
-    assert asked == [1.0, 2.0, 1.0, 2.0]
+    assert asked == [1.0, 2.0]
+    # The candidates of another defense, which masks them.
+    masking = replace(told, masked=tiny.encode(["[MASK]", "not good"], None, 16))
+    for attack in (Membership(), Membership(candidates="raw")):
+        attack.losses(Model(1.0), masking)
+    assert asked == [1.0, 2.0, 1.0]

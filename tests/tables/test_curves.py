@@ -143,8 +143,8 @@ def test_a_row_that_all_its_seeds_certify_is_read_on_some_of_them():
     assert row.on({0, 1, 2}).leakage.value == pytest.approx(0.2 / 0.3667, abs=1e-3)
 
 
-def weakly_attacked(weak, undefended=0.4, **fields):
-    """SAP at 75 by an attack that reads 0.9 without it, and at 50 by one that reads `weak` of `undefended`."""
+def weakly_attacked(weak, undefended=0.4, more=(), **fields):
+    """SAP at 75 by an attack that reads 0.9 without it, and at 50 by one that reads `weak` of `undefended`, and by `more`."""
     made = []
     for seed in range(3):
         add = seed / 1000
@@ -153,6 +153,7 @@ def weakly_attacked(weak, undefended=0.4, **fields):
             for knob, read in ((None, clear), (eta, found)):
                 given = {} if strong else fields
                 leaks = [leak(read + add * (read < 1), chance=0.0, **given)]
+                leaks += () if strong else more
                 made.append(
                     record(
                         *("sap", {"eta": knob}, seed, 0.9 - add, leaks, "sst2"),
@@ -170,6 +171,13 @@ def test_a_setting_that_only_weak_attacks_met_is_not_compared():
     assert len(curve.certified) == 2
     assert [row.setting.knob_value for row in curve.priced] == [75]
     assert choose(table, "sst2", "texts", 3).setting.setting.knob_value == 75
+
+
+@pytest.mark.parametrize(("goal", "compared"), [("inversion", [75]), ("label", [75, 50])])
+def test_a_setting_on_which_an_attack_failed_is_not_compared(goal, compared):
+    failed = leak(None, "eia-bayes", Goal(goal), status="failed", reason="RuntimeError")
+    (curve,) = curves(weakly_attacked(0.3, undefended=0.9, more=[failed]))
+    assert [row.setting.knob_value for row in curve.priced] == compared
 
 
 def test_what_sends_less_is_not_weakly_attacked():
