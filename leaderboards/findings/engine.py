@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakboard.bench.contracts import Goal, grouped
-from leakboard.leaderboards.findings.finding import Finding, listing, task_name
+from leakboard.leaderboards.findings.finding import Finding, listing, model_name, task_name
 from leakboard.leaderboards.tables import (
     ALL,
     GOAL_WORDS,
@@ -200,7 +200,7 @@ def _finding(
 def _task(row: Result) -> str:
     """The task, with the model if it is unusual."""
     model, name = row.setting.model, task_name(row.setting.task)
-    return name if model in USUAL else f"{name} with {model}"
+    return name if model in USUAL else f"{name} with {model_name(model)}"
 
 
 def _value(row: Result, metric: Metric) -> float:
