@@ -130,7 +130,7 @@ class AttackRules(Rules[Attack]):
             if trial.planned.skip_reason or reasons:
                 why = "; ".join(filter(None, [trial.planned.skip_reason, *reasons]))
                 continue
-            sent = trial.train().transcript
+            sent = trial.shown()
             if not reads or left & sent.channels:
                 left -= sent.channels
                 is_any = True
@@ -279,7 +279,7 @@ class AttackRules(Rules[Attack]):
             raise NotApplicable(
                 "; ".join(sorted(set(trial.planned.pairings[0].skip_reasons.values())))
             )
-        sent = trial.train().transcript
+        sent = trial.shown()
         leaks = _scored([UndefendedCell(trial, sent)])
         return {(k.goal, k.view, k.attribute or "") for k in leaks if _margin(k) > 0}
 

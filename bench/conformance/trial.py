@@ -191,8 +191,14 @@ class Trial:
         if context.classes:
             evaluated = context.cell.evaluate
             scores = tuned.predict(self.inputs.tokens[evaluated], evaluated)
-        seen = with_derived_channels(context, wire.transcript())
-        return Trained(wire, tuned, scores, seen, context.backbone)
+        return Trained(wire, tuned, scores, wire.transcript(), context.backbone)
+
+    def shown(self) -> Transcript:
+        """Fine-tunes; what was sent, with the channels that the vendor works out of it if an attack reads them."""
+        trained = self.train()
+        return with_derived_channels(
+            CellContext(self.planned, self.inputs, trained.backbone), trained.transcript
+        )
 
     def handed_out(self, trained: Trained) -> torch.Tensor:
         """[n, C] scores of the last model that was released."""

@@ -124,9 +124,9 @@ def _printable(path: Any) -> str:
     return plain(os.fsdecode(path) if isinstance(path, bytes) else path, 200)
 
 
-def package_code() -> dict[str, int]:
-    """A hash of the code of each function of this package that is loaded, by module and name."""
-    found: dict[str, int] = {}
+def package_code() -> dict[str, CodeType]:
+    """The code of each function of this package that is loaded, by module and name."""
+    found: dict[str, CodeType] = {}
     for name, module in list(sys.modules.items()):
         if name.startswith("leakboard.") and module is not None:
             for attribute, value in list(vars(module).items()):
@@ -134,13 +134,13 @@ def package_code() -> dict[str, int]:
     return found
 
 
-def _add(found: dict[str, int], name: str, value: Any) -> None:
+def _add(found: dict[str, CodeType], name: str, value: Any) -> None:
     if isinstance(value, FunctionType):
-        found[name] = _hashed(value.__code__)
+        found[name] = value.__code__
     elif isinstance(value, dict):  # a table of functions
         for key, part in list(value.items()):
             if isinstance(part, FunctionType):
-                found[f"{name}[{key}]"] = _hashed(part.__code__)
+                found[f"{name}[{key}]"] = part.__code__
     elif isinstance(value, type) and value.__module__.startswith("leakboard."):
         for attribute, part in list(vars(value).items()):
             if isinstance(part, staticmethod | classmethod):
@@ -148,21 +148,23 @@ def _add(found: dict[str, int], name: str, value: Any) -> None:
             elif isinstance(part, property):
                 part = part.fget
             if isinstance(part, FunctionType):
-                found[f"{name}.{attribute}"] = _hashed(part.__code__)
+                found[f"{name}.{attribute}"] = part.__code__
 
 
-def _hashed(code: CodeType) -> int:
-    constants = tuple(_hashed(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    return hash((code.co_code, code.co_names, code.co_filename, constants))
+def _is_same(code: CodeType, other: CodeType | None) -> bool:
+    # Code is never changed in place, and equality leaves out its file.
+    return code is other or (
+        other is not None and code == other and code.co_filename == other.co_filename
+    )
 
 
-def changed_code(before: dict[str, int]) -> list[str]:
+def changed_code(before: dict[str, CodeType]) -> list[str]:
     """Names of functions of this package that were replaced since `package_code` was called."""
     now = package_code()
-    return sorted(name for name, value in before.items() if now.get(name) != value)
+    return sorted(name for name, value in before.items() if not _is_same(value, now.get(name)))
 
 
-def loaded_package() -> dict[str, int]:
+def loaded_package() -> dict[str, CodeType]:
     """`package_code` after importing all modules that train, attack and score."""
     import importlib
     import pkgutil

@@ -12,11 +12,8 @@ from leakboard.attacks import canary_exposure
 from leakboard.bench.attacking import canaries
 from leakboard.bench.conformance import trial
 from leakboard.bench.conformance.trial import Trial
-from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.running import plan
 
-WORKED_OUT = {Channel.ADAPTER_GRADIENTS, Channel.RECOMPUTED}
-"""Channels that are there only where an attack reads them."""
 TOLD = {"name", "source", "version", "twins", "model_config"}
 """What a class says of itself, and does not act by."""
 MADE: dict[Hashable, object] = {}
@@ -39,12 +36,11 @@ def remember(monkeypatch):
             planned, defense = trial.planned, trial.planned.defense
             cls = acts_as(type(defense))
             attacks = tuple(str(p.attack) for p in planned.pairings)
-            reads = {c for p in planned.pairings for c in p.attack.threat.reads} & WORKED_OUT
             what = (
                 *(function.__name__, cls, planned.cell.model_dump_json(exclude={"defense"})),
                 str({name: getattr(defense, name) for name in cls.model_fields}),
                 tuple(len(known.tokens) for known in trial.inputs.public.values()),
-                attacks if function.__name__ == "record" else frozenset(reads),
+                attacks if function.__name__ == "record" else (),
                 tuple(sorted(how.items())),
             )
             asked[id(trial), what] += 1
