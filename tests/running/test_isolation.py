@@ -9,15 +9,18 @@ import threading
 from dataclasses import replace
 from multiprocessing.connection import Pipe
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from cells import first_scene, make, session_of
+from forked import ForkedAttack
 
 from leakboard.bench.contracts import Channel, LeakboardError, MissingExtra
 from leakboard.bench.methods import Knowledge, Silent, registry
 from leakboard.bench.records import Store
+from leakboard.bench.running import isolation
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.isolation import _answer, _packed, _read, is_external, serve
 from leakboard.bench.running.runner import Runner
@@ -111,7 +114,8 @@ def test_queries_cross_processes_and_secrets_of_the_environment_do_not(mine, see
     assert set(leak.raw["guess"]) == {1}
 
 
-def test_a_dead_process_is_a_failure_with_its_exit_code(mine, seen):
+def test_a_dead_process_is_a_failure_with_its_exit_code(mine, seen, monkeypatch):
+    monkeypatch.setattr(isolation, "subprocess", SimpleNamespace(Popen=ForkedAttack))
     leak = attack_all(scene_of(mine(mode="exit")), seen)[0]
     assert leak.status == "failed"
     assert "the process of the attack died (exit code 3)" in leak.reason
