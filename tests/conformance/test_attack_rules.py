@@ -279,3 +279,9 @@ def test_attack_on_a_channel_that_only_a_parameter_opens_is_examined_there():
             return [Guess(Goal.LABEL, Channel.CUT_GRADIENTS, "train", block.rows, ones)]
 
     assert "bottom=trainable" in AttackRules(ByCut, "tiny-bert").can_be_scored()
+
+
+def test_attack_on_what_the_vendor_works_out_is_examined():
+    rules = AttackRules(registry.attacks()["activation-drift"], "tiny-bert")
+    assert alone(rules, SCORED) == "passed"
+    assert any(Channel.RECOMPUTED in cell.sent.channels for cell in rules.cells)
