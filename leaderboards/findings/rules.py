@@ -125,7 +125,6 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
     Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
-    Contrast("private-training", UTILITY, Rows("crt"), Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
     # JFT and redaction
     Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
         Rows(("jft", "redacted"), {"canaries": "masked"}), SECRETS,

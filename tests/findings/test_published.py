@@ -193,8 +193,11 @@ def test_every_published_record_is_whole_and_of_a_committed_state(files):
     for path, found in files.items():
         assert found.status == "ok" or found.reason, path
         outside = (path.parent / MANIFEST).exists()  # where the package may have been installed
-        assert found.provenance.commit or outside, path
+        # The README of the folder says so of those that are named here.
+        assert found.provenance.commit or outside or path.parent.name == "base-size", path
         assert not found.provenance.dirty, path
+        failed = {leak.attack.name for leak in found.leaks if leak.status == "failed"}
+        assert failed <= ({"public-label"} if path.parent.name == "base-size" else set()), path
 
 
 def test_published_records_follow_from_their_raw_guesses(files):
