@@ -74,8 +74,9 @@ class MembershipAttack(Attack):
     def losses(self, network: Trainee, candidates: Auxiliary | None) -> NDArray[np.float64]:
         """[n] training loss of each example; computed once for all attacks of a cell."""
         assert candidates is not None
+        # By the texts themselves: defenses share candidates, and each masks them by rules of its own.
         values = candidates.learned.recall(
-            f"losses of {self._digest(candidates)} under {digest_of(network)}",
+            f"losses of {self._as_trained(candidates).digest} under {digest_of(network)}",
             lambda rng: self.measure_candidates(losses, network, candidates),
         )
         return values.copy()
@@ -95,13 +96,8 @@ class MembershipAttack(Attack):
                     result[row] = TokenLosses(loss[mask], right[mask])
             return [own for own in result if own is not None]
 
-        name = f"token losses of {self._digest(candidates)} under {digest_of(network)}"
+        name = f"token losses of {self._as_trained(candidates).digest} under {digest_of(network)}"
         return candidates.learned.recall(name, measure)
-
-    def _digest(self, candidates: Auxiliary) -> str:
-        """Defenses share candidates, and each masks them by rules of its own."""
-        texts = b"".join(self._as_trained(candidates).digests())
-        return hashlib.sha256(texts).hexdigest()
 
     def _as_trained(self, candidates: Auxiliary) -> Tokens:
         masked = candidates.masked if self.candidates == "masked" else None
