@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, embedding
 
 from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, by_length
-from leakboard.bench.contracts import Channel, Envelope, Goal, Objective
+from leakboard.bench.contracts import Channel, Envelope, Goal, Objective, TrainSettings
 from leakboard.bench.defending import Pooling, Served, laplace, rescale_rows
 from leakboard.bench.exchange import Session, Tuned
 from leakboard.bench.methods import Conditions, Defense, Source
@@ -63,6 +64,13 @@ class CAPE(Pooling):
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         off = {"epsilon": None, "reversal": 0.0, "as_released": False}
         return () if self.undefended else (self.model_copy(update=off),)
+
+    def tried(
+        self, settings: TrainSettings, n: int, classes: int
+    ) -> Sequence[Mapping[str, object]]:
+        """Only dense layers are trained, which takes many passes."""
+        pairs = product((20, 60), (1e-3, 3e-3, 3e-4, 1e-2))
+        return [{"learning_rate": rate, "epochs": epochs} for epochs, rate in pairs]
 
     def skip(self, conditions: Conditions) -> str | None:
         default = type(self).model_fields["reversal"].default

@@ -67,12 +67,12 @@ def tune(
     """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
     Settings that work without noise often fail with it. So learning rate, batch size, epochs, and LoRA or head
-    alone are chosen for each row, with the same budget. Settings are compared on a fifth of the training split
-    that is held out, never on the split that the suite reports. After each round the better half of the trials
-    gets one more seed. A formal guarantee covers one training, and not trials on private examples, so rows with one
+    alone are chosen for each row, from eight settings with two seeds each. Settings are compared on a fifth of the
+    training split that is held out, never on the split that the suite reports, and their seeds are not the suite's.
+    A formal guarantee covers one training, and not trials on private examples, so rows with one
     are tuned on public labelled texts of the task. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
 
-    Tuning costs at most four times the training of the suite. You can interrupt it; the same command continues.
+    Tuning is 16 trainings for each row. You can interrupt it; the same command continues.
     Then run the suite that it wrote; its records name the trials.
 
     Examples: leakboard tune matrix -o tuned.yaml --data ~/datasets --task sst2

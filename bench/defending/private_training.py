@@ -33,8 +33,8 @@ CPU_PASS_SIZE = 8
 """Number of examples of similar length per pass on a CPU. Poisson batches mix lengths, and on SST-2 two thirds of a
 batch would be padding."""
 
-LORA_TRIALS = ((3.0, 2, 8), (10.0, 2, 8), (3.0, 4, 8), (10.0, 4, 1), (3.0, 4, 1), (10.0, 1, 8))
-FULL_TRIALS = ((1.0, 2, 4), (3.0, 2, 4), (1.0, 4, 4), (3.0, 4, 4), (1.0, 4, 1), (3.0, 4, 1))
+LORA_TRIALS = ((3, 2, 8), (10, 2, 8), (3, 4, 8), (10, 4, 1), (3, 4, 1), (10, 1, 8), (3, 1, 8))
+FULL_TRIALS = ((1, 2, 4), (3, 2, 4), (1, 4, 4), (3, 4, 4), (1, 4, 1), (3, 4, 1), (1, 2, 1))
 """Tuning trials: factor of the learning rate, factor of the epochs, and number of batches per epoch. With more weights,
 gradients are noisier and learning rates must be smaller."""
 
@@ -78,7 +78,7 @@ class Private(Defense):
         head_trials = [
             {"tune": "head", "learning_rate": rate, "epochs": steps, "batch_size": n}
             for steps in (30, 100)
-            for rate in (0.1, 0.03, 0.3)
+            for rate in (0.1, 0.03, 0.3, 1.0)
         ]
         full = settings.tune == "full"
         batches = [

@@ -26,7 +26,7 @@ Stage = Literal["inputs", "training", "labels"]
 HEADS: Sequence[Mapping[str, object]] = [
     {"tune": "head", "learning_rate": rate, "epochs": epochs, "batch_size": 64}
     for epochs in (10, 30)
-    for rate in (1e-2, 3e-3, 3e-2)
+    for rate in (1e-2, 3e-3, 3e-2, 1e-3)
 ]
 """Trials for training only a head, which costs very little."""
 
@@ -130,7 +130,7 @@ class Defense(Method, ABC):
         if settings.tune == "head":
             return HEADS
         rate, epochs = settings.learning_rate, settings.epochs
-        steps = ((3.0, 1), (0.3, 1), (1.0, 2), (3.0, 2), (0.3, 2), (0.1, 1))
+        steps = ((3.0, 1), (0.3, 1), (1.0, 2), (3.0, 2), (0.3, 2), (0.1, 1), (0.1, 2))
         return [{"learning_rate": rate * up, "epochs": epochs * long} for up, long in steps]
 
     def claim(self) -> Claim | None:

@@ -1,4 +1,4 @@
-from .halving import Tuning as Tuning
-from .halving import tune as tune
+from .grid import Tuning as Tuning
+from .grid import tune as tune
 from .tuned_suite import check_file as check_file
 from .tuned_suite import write_tuned_suite as write_tuned_suite

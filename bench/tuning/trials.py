@@ -1,19 +1,16 @@
-"""Trials of a row of a suite, and their cost."""
+"""Trials of a row of a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from statistics import fmean
 
 from leakboard.bench.contracts import Record, TrainSettings
 from leakboard.bench.suites import SuiteRow
-from leakboard.bench.tasks import SHARE
 
-HEAD = 0.5
-"""Cost of training a head alone, in passes over the training split: one forward pass for its features."""
-FIRST = 0.6
-"""Share of the budget for the first round."""
+TRIALS = 8
+"""Settings tried for each row, the suite's own among them."""
 
 
 @dataclass
@@ -23,12 +20,6 @@ class Trial:
     row: SuiteRow
     settings: TrainSettings
     records: list[Record] = field(default_factory=list)
-
-    @property
-    def cost(self) -> float:
-        """Cost of one seed, in passes over the training split."""
-        head_only = self.settings.tune == "head" or self.row.defense.head_only
-        return HEAD if head_only else self.settings.epochs * (1 - SHARE)
 
     @property
     def utility(self) -> float:
@@ -42,7 +33,7 @@ class Trial:
 
 
 def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[Trial]:
-    """All trials that the defense proposes, the suite's settings first. Settings of the row itself are kept.
+    """The suite's settings, and the first that the defense proposes. Settings of the row itself are kept.
 
     Args:
         base: the suite's settings of training.
@@ -59,17 +50,7 @@ def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[
         if each.get("tune", row_train.tune) == row.own.get("tune", each.get("tune", row_train.tune))
     )
     every = (row_train.model_copy(update={**each, **row.own}) for each in fitting)
-    return [Trial(row, settings) for settings in dict.fromkeys(every)]
-
-
-def affordable(trials: Sequence[Trial], budget: float) -> list[Trial]:
-    """The trials of the first round: in order, as long as they fit into its share of the budget."""
-    found, spent = list(trials[:1]), sum(trial.cost for trial in trials[:1])
-    for trial in trials[1:]:
-        if spent + trial.cost <= FIRST * budget:
-            found.append(trial)
-            spent += trial.cost
-    return found
+    return [Trial(row, settings) for settings in [*dict.fromkeys(every)][:TRIALS]]
 
 
 def best(trials: Iterable[Trial]) -> list[Trial]:

@@ -8,7 +8,7 @@ from leakboard.bench.contracts import LeakboardError
 from leakboard.bench.records import replacing
 from leakboard.bench.suites import Suite, suite_text
 from leakboard.bench.tasks import UserTask
-from leakboard.bench.tuning.halving import Tuning
+from leakboard.bench.tuning.grid import Tuning
 
 HEADER = """The suite `{name}` with training settings that `leakboard tune` chose for each row, on a fifth of the
 training split that was held out, or on public texts (`tuned_on`), and never on the split that is reported. `trials` lists the keys of the records of

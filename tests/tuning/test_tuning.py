@@ -1,4 +1,4 @@
-"""Settings of training are chosen for each row on what is held out for it, within a budget, once."""
+"""Settings of training are chosen for each row on what is held out for it, from as many trials as for every other row."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from records import record
 import leakboard as lb
 from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
+from leakboard.bench.methods import registry
 from leakboard.bench.records.store import Store
 from leakboard.bench.running import plan as planning
 from leakboard.bench.scoring.checks import flags
@@ -17,9 +18,9 @@ from leakboard.bench.suites.row import SuiteRow
 from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.suites.writer import suite_text
 from leakboard.bench.tasks import load_task, train_on_public
-from leakboard.bench.tuning import halving
-from leakboard.bench.tuning.halving import MOST, _Race, tune
-from leakboard.bench.tuning.trials import HEAD, Trial, affordable, trials_of
+from leakboard.bench.tuning import grid
+from leakboard.bench.tuning.grid import SEEDS, tune
+from leakboard.bench.tuning.trials import TRIALS, trials_of
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.sap import SAP
@@ -69,56 +70,27 @@ def test_trials_are_trained_and_judged_on_parts_of_the_training_split_and_attack
 def test_the_best_on_what_was_held_out_is_chosen_and_all_trials_stand_in_its_row(tuned):
     found, folder = tuned
     (choice,) = found.choices
-    last = max(len(trial.records) for trial in choice.trials)
-    finalists = [trial for trial in choice.trials if len(trial.records) == last]
-    assert choice.chosen.utility == max(trial.utility for trial in finalists)
+    assert choice.chosen.utility == max(trial.utility for trial in choice.trials)
     (row,) = found.suite.defenses
     assert row.over(found.suite.train[0]) == choice.chosen.settings
     assert set(row.trials) == {record.key for record in Store(folder).read_all()}
-    assert row.trials[: len(choice.chosen.records)] == choice.chosen.keys
+    assert row.trials[:SEEDS] == choice.chosen.keys
 
 
-def test_the_better_half_goes_on_to_one_more_seed(tuned):
+def test_trials_have_seeds_that_the_suite_does_not_report(tuned):
     (choice,) = tuned[0].choices
-    runs = sorted((len(trial.records) for trial in choice.trials), reverse=True)
-    assert len(runs) > 2
-    assert sum(n > 1 for n in runs) == -(-len(runs) // 2)
-    first = [trial.records[0].utility.value for trial in choice.trials]
-    further = [u for u, trial in zip(first, choice.trials, strict=True) if len(trial.records) > 1]
-    assert min(further) >= sorted(first)[len(first) - len(further)]
-    seeds = [record.cell.seed for record in choice.chosen.records]
-    assert seeds == list(range(len(seeds)))
+    assert choice.trials
+    for trial in choice.trials:
+        assert [record.cell.seed for record in trial.records] == [2, 3]
 
 
-def test_of_a_race_those_go_on_that_did_best():
-    row = SuiteRow(defense=SAP())
-    race = _Race([Trial(row, TrainSettings(epochs=e)) for e in (1, 2, 3, 4)], 100.0)
-    for trial, utility in zip(race.next(0), (0.1, 0.9, 0.5, 0.7), strict=True):
-        trial.records.append(record(utility=utility))
-    assert [trial.utility for trial in race.next(1)] == [0.9, 0.7]
-
-
-def test_the_last_one_goes_on_alone_while_the_budget_lasts():
-    row = SuiteRow(defense=SAP())
-    race = _Race([Trial(row, TrainSettings(epochs=epochs)) for epochs in (1, 2)], 4.1)
-    runs = [[trial.settings.epochs for trial in race.next(number)] for number in range(4)]
-    assert runs == [[1, 2], [1], [1], []]
-
-
-def test_all_trials_of_a_row_cost_at_most_four_times_its_training(tmp_path):
-    base = suite(SAP(eta=75), seeds=[0])
-    for choice in tune(base, tmp_path).choices:
-        assert len(choice.trials) > 1
-        spent = sum(trial.cost * len(trial.records) for trial in choice.trials)
-        assert spent <= MOST * base.train[0].epochs
-
-
-def test_what_costs_too_much_is_left_out_and_the_suites_own_settings_never():
-    long = [Trial(SuiteRow(defense=SAP()), TrainSettings(epochs=e)) for e in (9, 2, 9, 1)]
-    assert affordable(long, 10.0) == long[:1]
-    assert affordable(long, 17.0) == [long[0], long[1], long[3]]
-    head = Trial(SuiteRow(defense=DPSGD()), TrainSettings(epochs=100, tune="head"))
-    assert head.cost == HEAD
+@pytest.mark.parametrize("kind", ["lora", "head", "full"])
+@pytest.mark.parametrize("name", sorted({*registry.defenses()} - {"blackout", "untuned"}))
+def test_every_row_has_the_same_number_of_trials_the_suites_own_settings_first(name, kind):
+    base, row = TrainSettings(tune=kind), SuiteRow(defense=registry.defense(name)())
+    trials = trials_of(row, base, 1000, 0 if kind == "full" else 2)
+    assert trials[0].settings == base
+    assert len({trial.settings for trial in trials}) == TRIALS
 
 
 def test_what_a_row_sets_itself_stays():
@@ -141,7 +113,7 @@ def test_what_a_row_sets_itself_stays():
     assert {t.settings.learning_rate for t in every} == {base.learning_rate, 3 * base.learning_rate}
     heads = SuiteRow(defense=DPSGD(), train=TrainSettings(tune="head"))
     tried = trials_of(heads, base, 100, 2)[1:]
-    assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3}
+    assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3, 1.0}
 
 
 def test_what_trains_nothing_is_not_tuned(tmp_path):
@@ -202,12 +174,6 @@ def test_a_file_that_could_not_be_written_is_refused_before_the_first_trial(tmp_
     assert not (tmp_path / "t").exists()
 
 
-def test_no_more_seeds_are_run_than_there_are(tmp_path, monkeypatch):
-    monkeypatch.setattr(halving, "_seeds", lambda given: [0])
-    (choice,) = tune(suite("none"), tmp_path).choices
-    assert {len(trial.records) for trial in choice.trials} == {1}
-
-
 @pytest.fixture(scope="module")
 def tuned_by_claim(tmp_path_factory):
     """One tuning of a row with a claim and of one without."""
@@ -240,7 +206,7 @@ def test_trials_on_public_texts_see_no_private_example():
 
 
 def test_a_task_without_public_texts_is_tuned_on_private_ones_with_a_note(tmp_path, monkeypatch):
-    monkeypatch.setattr(halving, "no_public_training", lambda task: "no public texts")
+    monkeypatch.setattr(grid, "no_public_training", lambda task: "no public texts")
     found = tune(suite(SAP(eta=75), seeds=[0]), tmp_path)
     assert [choice.tuned_on for choice in found.choices] == ["private"]
     assert "claims do not cover this tuning" in " ".join(found.notes)

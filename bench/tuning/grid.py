@@ -1,4 +1,4 @@
-"""Successive halving (Jamieson & Talwalkar 2016) over seeds: the better half of trials gets one more seed."""
+"""A grid search, with the same number of trials for every row."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from leakboard.bench.records import Store
 from leakboard.bench.running import Engine, make_plan, reporter_on
 from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from leakboard.bench.tasks import HELD_OUT, ON_PUBLIC, no_public_training
-from leakboard.bench.tuning.trials import Trial, affordable, best, trials_of
+from leakboard.bench.tuning.trials import Trial, best, trials_of
 
 Selection = Literal["auto", "public", "private"]
 """Texts on which settings are selected; `auto`: public ones for rows with a formal guarantee."""
-MOST = 4.0
-"""Budget of a row, as a multiple of the cost of its training in the suite. Trials run no attacks, so tuning takes
-at most this multiple of the suite's time."""
+SEEDS = 2
+"""Seeds of each trial, above those of the suite: what is chosen is reported on other seeds."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +96,9 @@ def tune(
 ) -> Tuning:
     """Choose the training settings of each row on a held-out fifth of the training split, or of public texts.
 
-    Every row has the same budget in passes over the data, at most `MOST` times the cost of the suite's training.
-    All trials run with the first seed; then the better half gets one more seed, until the budget or the seeds are
-    used up. The last trial continues alone, for a precise estimate by which settings of several defenses are
-    matched. A trial is a cell that is evaluated on `held-out`, without attacks or planted texts. An interrupted
-    tuning continues where it stopped.
+    Every row has the same number of trials: `TRIALS` settings with `SEEDS` seeds each. The best mean is chosen. A trial is
+    a cell that is evaluated on `held-out`, without attacks or planted texts. An interrupted tuning continues where it
+    stopped.
 
     A formal guarantee covers one training on private examples, and not the trials. So rows with one are tuned on public
     labelled texts of the task, as many as there are private ones.
@@ -142,97 +139,53 @@ def tune(
     if on == "auto" and lacking and any(row.defense.has_claim for row in suite.defenses):
         notes.append(f"claims do not cover this tuning, which used private examples: {lacking[0]}")
     idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
-    races = {
-        place: _Race(
-            trials_of(row, base, int(n), classes), MOST * len(suite.seeds) * row.over(base).epochs
-        )
+    rows = {
+        place: trials
         for place, row in enumerate(suite.defenses)
         if (row.defense, row.over(base)) not in idle
+        and (trials := trials_of(row, base, int(n), classes))
     }
-    races = {place: race for place, race in races.items() if race.alive}
-    if not races:
+    if not rows:
         raise LeakboardError(
             f"suite '{suite.name}': nothing in it is trained, so there is nothing to tune"
         )
-    seeds, number = _seeds(suite), 0
-    while running := [trial for race in races.values() for trial in race.next(number)]:
-        for texts in get_args(TunedOn):
-            here = [trial for trial in running if place_of(trial.row) == texts]
-            if not here:
-                continue
-            part = _round_suite(suite, here, seeds[number], base, texts)
-            own = make_plan(part, data, device, twins=False)
-            if console:
-                told = f"round {number + 1}: {len(own.cells)} trials on {texts} texts"
-                console.print(told, highlight=False)
-            with reporter_on(console, len(own.cells)) as reporter:
-                records = (engine or Engine()).run(own, Store(folder), reporter, data)
-            for planned, record in zip(own.cells, records, strict=True):
-                for trial in here:
-                    if (planned.defense, planned.cell.train) == (trial.row.defense, trial.settings):
-                        trial.records.append(record)
-        number += 1
-        if number == len(seeds):
-            break
+    for texts in get_args(TunedOn):
+        here = [t for trials in rows.values() for t in trials if place_of(t.row) == texts]
+        if not here:
+            continue
+        own = make_plan(_trials_suite(suite, here, base, texts), data, device, twins=False)
+        if console:
+            console.print(f"{len(own.cells)} trials on {texts} texts", highlight=False)
+        with reporter_on(console, len(own.cells)) as reporter:
+            records = (engine or Engine()).run(own, Store(folder), reporter, data)
+        for planned, record in zip(own.cells, records, strict=True):
+            for trial in here:
+                if (planned.defense, planned.cell.train) == (trial.row.defense, trial.settings):
+                    trial.records.append(record)
     choices = {
-        place: Choice(suite.defenses[place], race.ended, place_of(suite.defenses[place]))
-        for place, race in races.items()
+        place: Choice(suite.defenses[place], best(trials), place_of(suite.defenses[place]))
+        for place, trials in rows.items()
     }
-    rows = tuple(
+    tuned_rows = tuple(
         choices[place].tuned if place in choices else row
         for place, row in enumerate(suite.defenses)
     )
     trials = [trial for choice in choices.values() for trial in choice.trials]
     every = {record.key: record for trial in trials for record in trial.records}
-    tuned = suite.model_copy(update={"defenses": rows})
+    tuned = suite.model_copy(update={"defenses": tuned_rows})
     return Tuning(tuned, list(choices.values()), list(every.values()), notes)
 
 
-class _Race:
-    """Successive halving among the trials of one row.
-
-    Attributes:
-        alive: the remaining trials, best first.
-    """
-
-    def __init__(self, trials: Sequence[Trial], budget: float) -> None:
-        self.left = budget
-        self.alive = affordable(trials, budget)
-        self.every = tuple(self.alive)
-
-    def next(self, number: int) -> list[Trial]:
-        """The trials to run with one more seed in a round; empty at the end."""
-        if number:
-            self.alive = best(self.alive)
-            half = self.alive[: math.ceil(len(self.alive) / 2)]
-            if sum(trial.cost for trial in half) > self.left:
-                return []
-            self.alive = half
-        self.left -= sum(trial.cost for trial in self.alive)
-        return self.alive
-
-    @property
-    def ended(self) -> list[Trial]:
-        """All trials, the best first."""
-        winner = best(self.alive)[0]
-        return [winner, *(trial for trial in best(self.every) if trial is not winner)]
-
-
-def _seeds(suite: Suite) -> list[int]:
-    """Seeds of the trials: the suite's, and more if these are few."""
-    return [*suite.seeds, *range(max(suite.seeds) + 1, max(suite.seeds) + 5)]
-
-
-def _round_suite(
-    suite: Suite, trials: Sequence[Trial], seed: int, base: TrainSettings, texts: TunedOn
+def _trials_suite(
+    suite: Suite, trials: Sequence[Trial], base: TrainSettings, texts: TunedOn
 ) -> Suite:
-    """The suite of one round of trials on private or public texts."""
+    """The suite of the trials on private or public texts."""
     rows = [SuiteRow(defense=trial.row.defense, train=trial.settings) for trial in trials]
-    small = Recording(examples=1, megabytes=1)
+    small, first = Recording(examples=1, megabytes=1), max(suite.seeds) + 1
     changed: dict[str, Any] = {
         "name": f"{suite.name}-trials",
         "evaluate": HELD_OUT if texts == "private" else ON_PUBLIC,
-        "seeds": (seed,),
+        "seeds": tuple(range(first, first + SEEDS)),
     }
     changed |= {"train": (base,), "record": small, "plant": (), "paper": None}
     return suite.model_copy(update={**changed, "defenses": tuple(rows), "attacks": ()})
