@@ -129,11 +129,11 @@ def explained(network: Network, batch: Batch, values: Series) -> NDArray[np.floa
     for vector in vectors:
         gradients = torch.autograd.grad(h, weights, vector, retain_graph=True)
         found.append(torch.cat([gradient.flatten() for gradient in gradients]))
-    columns = torch.stack(found, 1).double().cpu()
+    columns = torch.stack(found, 1).cpu().double()
     target = -torch.tensor(update(values, batch.step)).double()
     sizes = columns.norm(dim=0).clamp(min=1e-30)
     a = torch.linalg.lstsq(columns / sizes, target[:, None]).solution[:, 0] / sizes
-    x = torch.einsum("m,mbd->bd", a, vectors.double().cpu())
+    x = torch.einsum("m,mbd->bd", a, vectors.cpu().double())
     return np.asarray((x / x.norm().clamp(min=1e-30)).float())
 
 

@@ -232,8 +232,8 @@ class Reader:
         with_it = sums[tokens.to(device)] / (held + shrinkage)[:, None]
         without = -with_it * (held / (n - held).clamp(min=1))[:, None]
         ridge = RIDGE * covariance.diagonal().mean() * torch.eye(len(covariance), device=device)
-        weight = torch.linalg.solve((covariance + ridge).double(), (with_it - without).T.double())
-        weight = weight.to(vectors.dtype)
+        left, right = (covariance + ridge).cpu(), (with_it - without).T.cpu()
+        weight = torch.linalg.solve(left.double(), right.double()).to(vectors)
         half_way = ((with_it + without) / 2 * weight.T).sum(1)
         share = (held + 0.5) / (n + 1)
         return cls(tokens, weight, share.logit() - half_way - mean @ weight)

@@ -252,7 +252,7 @@ class Walk:
         for at in range(0, len(hidden), step):
             rows = slice(*np.searchsorted(owner, [at, at + step]))
             total, of_token = self._scored(hidden[at : at + step], owner[rows] - at, tokens[rows])
-            surprises.append((total - of_token).double().cpu().numpy())
+            surprises.append((total - of_token).cpu().double().numpy())
         return np.concatenate(surprises) if surprises else np.zeros(0)
 
     def _scored(self, hidden: Tensor, owner: Ints, tokens: Ints) -> tuple[Tensor, Tensor]:

@@ -68,7 +68,7 @@ def exponential_weights(words: Tensor, among: Tensor, embeddings: Tensor, epsilo
         among: [C] ids of the candidates.
         embeddings: [V, d].
     """
-    return (-epsilon / 2 * distances(words, among, embeddings).double()).softmax(1)
+    return (-epsilon / 2 * distances(words, among, embeddings).cpu().double()).softmax(1)
 
 
 def distances(words: Tensor, among: Tensor, embeddings: Tensor) -> Tensor:

@@ -65,6 +65,10 @@ class Simulated(Tensor):
 
     @staticmethod
     def __new__(cls, raw: Tensor) -> Simulated:
+        if raw.dtype == torch.float64:
+            raise TypeError(
+                f"{NAME} has no float64, as Apple's GPUs have none: copy to the CPU first"
+            )
         made = Tensor._make_wrapper_subclass(
             cls,
             raw.size(),
