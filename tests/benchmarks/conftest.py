@@ -6,6 +6,7 @@ Those marked `long` run only by name, with `-k` or `-m`.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,14 @@ def pytest_terminal_summary(config: pytest.Config) -> None:
 
 
 @pytest.fixture
-def comparison(benchmark, pytestconfig: pytest.Config) -> Comparison:
-    return Comparison(benchmark, pytestconfig.stash[FIGURES])
+def comparison(benchmark, capsys, pytestconfig: pytest.Config) -> Iterator[Comparison]:
+    """Each figure is printed when it is measured, too, so that an interrupted run leaves those before."""
+    figures = pytestconfig.stash[FIGURES]
+    earlier = len(figures)
+    yield Comparison(benchmark, figures)
+    with capsys.disabled():
+        for figure in figures[earlier:]:
+            print(f" {figure.name}: {figure.format(figure.value)}")
 
 
 @pytest.fixture(scope="session")
