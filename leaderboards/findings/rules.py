@@ -68,9 +68,9 @@ RULES: tuple[Contrast | Level, ...] = (
     Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
         "Noise at the input does not hide the text of a language model: attacks such as {attack} read all of it on "
         "{tasks} ({settings}).", least=0.95),
-    Level("identity", Rows("dpnr", {"epsilon": (3, 10)}), IDENTITY,
-        "DPNR's vectors identify their texts on {tasks}: at ε = 3 and 10, {attack} recognises {success_percent} of them "
-        "among known texts ({settings}).", least=0.95),
+    Level("identity", Rows(("sap", "sap-cti"), {"eta": (90, 110)}), IDENTITY,
+        "Noisy words tell {attack} which text was sent for {success_percent} of texts on {tasks} at η ≥ 90 ({settings}).",
+        least=0.95),
     # What the authors' own attacks miss
     _attacks("authors", Rows(("p3eft", "dc"), undefended=False), LABELS, Reader(), BY_AUTHORS,
         more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
@@ -107,9 +107,6 @@ RULES: tuple[Contrast | Level, ...] = (
         Rows("rapt", {"eta": ANY_VALUE, "reconstruction": False}),
         more="RAPT gains {d} points by reconstruction on {task} ({at}; {ci}).",
         less="RAPT loses {d} points by reconstruction on {task} ({at}; {ci})."),
-    Contrast("released", LEAKAGE, Rows(("dpnr", "cape"), {"as_released": True, "epsilon": ANY_VALUE}),
-        Rows(("dpnr", "cape"), {"as_released": False, "epsilon": ANY_VALUE}), INPUTS,
-        more="The released code of {a} leaks more inputs than the mechanism of its paper on {task}: {x}, not {y} at {at}."),
     # What defenses leave of what is read without them
     Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
@@ -170,7 +167,6 @@ TITLES = {
     "prompts": "RAPT against SAP",
     "servers": "Servers of P³EFT",
     "twin": "What defenses leave of what is read without them",
-    "released": "Released code against papers",
     "private-training": "Private training",
     "detector": "What detectors miss",
     "jft": "JFT, its first phase and redaction",

@@ -136,19 +136,21 @@ def test_no_sentence_recommends_a_setting_above_the_budget_as_the_best(table, to
 
 
 def test_what_randomised_response_sends_lies_at_its_law_and_texts_say_more(table):
-    """At ε = 2 a sent label is the true one with the probability e² / (1 + e²); who reads the text knows more."""
-    law = math.exp(2) / (1 + math.exp(2))
+    """A sent label is the true one with the probability exp ε / (1 + exp ε); who reads the text knows more at ε = 1."""
 
-    def rows(attack, channel):
+    def rows(attack, channel, epsilon):
         found = table.under(Reader((attack,), (channel,)))
         own = found.select(defense="randomised-response", goal=Goal.LABEL)
-        return [row for row in own if row.setting.knob_value == 2]
+        return [row.success for row in own if row.setting.knob_value == epsilon]
 
-    sent, with_text = rows("pooled-moments", "gradients"), rows("public-label", "tokens")
+    def law(epsilon):
+        return 1 / (1 + math.exp(-epsilon))
+
+    sent, with_text = rows("pooled-moments", "gradients", 2), rows("public-label", "tokens", 1)
     assert sent
     assert with_text
-    assert all(row.success.low <= law <= row.success.high for row in sent)
-    assert all(row.success.low > law for row in with_text)
+    assert all(success.low <= law(2) <= success.high for success in sent)
+    assert all(success.low > law(1) for success in with_text)
 
 
 @pytest.mark.parametrize("defense", ["offsite-tuning", "dpnr"])

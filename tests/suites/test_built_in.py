@@ -19,6 +19,7 @@ loaded = cache(load_task)
 
 NEVER_ALL = {
     "base-size": {"aia-mlp", "keep-emulator"},
+    "matrix": {"aia-mlp"},
     "precision": {"keep-emulator", "pooled-inversion"},
     "sap-figure2": {"keep-emulator", "pooled-inversion"},
     "sap-sst2": {"aia-mlp"},
