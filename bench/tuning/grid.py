@@ -96,9 +96,9 @@ def tune(
 ) -> Tuning:
     """Choose the training settings of each row on a held-out fifth of the training split, or of public texts.
 
-    Every row has the same number of trials: `TRIALS` settings with `SEEDS` seeds each. The best mean is chosen. A trial is
-    a cell that is evaluated on `held-out`, without attacks or planted texts. An interrupted tuning continues where it
-    stopped.
+    Every row has the same number of trials, `TRIALS` settings with `SEEDS` seeds each, or fewer if it sets some of them
+    itself. The best mean is chosen. A trial is a cell that is evaluated on `held-out`, without attacks or planted texts.
+    An interrupted tuning continues where it stopped.
 
     A formal guarantee covers one training on private examples, and not the trials. So rows with one are tuned on public
     labelled texts of the task, as many as there are private ones.
