@@ -31,7 +31,6 @@ from .planting import planted_view as planted_view
 from .readers import read_table as read_table
 from .sources import HELD_OUT as HELD_OUT
 from .sources import ON_PUBLIC as ON_PUBLIC
-from .sources import SHARE as SHARE
 from .sources import hold_out as hold_out
 from .sources import no_public_training as no_public_training
 from .sources import public_rows as public_rows
