@@ -117,10 +117,10 @@ def per_example(network: Network, batch: Batch) -> list[list[Tensor]]:
 
 def principal(parts: Sequence[Tensor]) -> NDArray[np.float32]:
     """[n, k] coordinates of rows along their principal axes; columns of the rows are given in parts [n, p]."""
-    gram = torch.stack([part @ part.T for part in parts]).double().sum(0)
+    gram = torch.stack([part @ part.T for part in parts]).cpu().double().sum(0)
     values, vectors = torch.linalg.eigh(gram)
     coordinates = (vectors * values.clamp(min=0).sqrt()).flip(1)
-    return np.asarray(coordinates.float().cpu())
+    return np.asarray(coordinates.float())
 
 
 def adapter_of(network: Network) -> dict[str, nn.Parameter]:

@@ -194,11 +194,12 @@ def posterior_bound(embeddings: Tensor, counts: Tensor, eta: float, guesses: int
         counts: [V] occurrences, of which p are the shares.
         guesses: number of different answers about each token, any of which may be right.
     """
-    share = (counts / counts.sum()).double().to(embeddings.device)
+    share = (counts / counts.sum()).double()
     top = share.argsort(descending=True, stable=True)[:MOST]
     top = top[share[top] > 0]
     p = share[top]
-    near = torch.cdist(embeddings[top].double(), embeddings[top].double())
+    rows = embeddings[top.to(embeddings.device)].cpu().double()
+    near = torch.cdist(rows, rows)
     s = ((-eta * near).exp() * p).sum(1).maximum(p)
     order = (p / s).argsort(descending=True, stable=True)
     p, s = p[order], s[order]

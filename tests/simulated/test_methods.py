@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cells import make
@@ -15,6 +16,8 @@ from synchronising import PER_STEP
 from targets import task
 
 from leakboard.attacks import canary_exposure, extraction
+from leakboard.bench.attacking.adapter_gradients import principal
+from leakboard.bench.attacking.posterior import posterior_bound
 from leakboard.bench.backbones import Backbone, load_backbone
 from leakboard.bench.conformance import trial as trials
 from leakboard.bench.conformance.attack_rules import AttackRules
@@ -228,6 +231,15 @@ def test_an_attack_guesses_on_a_device_what_it_guesses_on_a_cpu(name, forget, mo
         if found[0]:  # what it can read was sent
             return
     raise AssertionError("there is no cell in which it guesses")
+
+
+def test_what_needs_float64_is_computed_on_the_cpu():
+    # No undefended cell has a bound, and attacks read these coordinates in few.
+    x, words = torch.randn(2, 6, 4), torch.tensor([5, 1, 3, 0, 2, 9])
+    with pytest.raises(TypeError, match="has no float64"):
+        x.to(NAME).double()
+    assert np.array_equal(principal([*x.to(NAME)]), principal([*x]))
+    assert posterior_bound(x[0].to(NAME), words, 0.5) == posterior_bound(x[0], words, 0.5)
 
 
 def test_texts_behind_a_block_have_the_means_that_they_have_on_a_cpu(tiny):
