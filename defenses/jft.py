@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -21,6 +22,11 @@ from leakboard.bench.defending import (
 from leakboard.bench.exchange import Session, Tuned, model_release
 from leakboard.bench.methods import Conditions, Defense, Source
 from leakboard.defenses.dpsgd import unprotected
+
+PHASE1 = ("epochs", "learning_rate", "batch_size")
+"""Settings of training that phase 1 may have of its own."""
+PHASE2_TRIALS = ((0.3, 1, 8), (1, 1, 8), (0.3, 1, 1), (1, 1, 1), (0.1, 1, 1), (3, 1, 8))
+"""Trials of phase 2 after an ordinary phase 1: factors of the learning rate and of the epochs, and batches per epoch."""
 
 UNKNOWN = (
     "jft: a budget for what the detector misses says nothing without a miss rate, and the task "
@@ -74,6 +80,23 @@ class JFT(Redacting, Private):
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         return unprotected(objective)
 
+    def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
+        """Phase 1 as without DP-SGD, with phase 2 at low rates in large batches; then what DP-SGD tries, in both phases."""
+        both = super().tried(settings, n, classes)
+        if self.undefended:
+            return both
+        phase1 = {f"phase1_{name}": getattr(settings, name) for name in PHASE1}
+        after = [
+            {
+                **phase1,
+                "learning_rate": up * settings.learning_rate,
+                "epochs": long * settings.epochs,
+                "batch_size": max(settings.batch_size, n // part),
+            }
+            for up, long, part in PHASE2_TRIALS
+        ]
+        return [*after, *both]
+
     def skip(self, conditions: Conditions) -> str | None:
         # Canaries count as secrets where the detector does with them what it does.
         found = conditions.has_canaries and self.canaries == "found"
@@ -114,8 +137,7 @@ class JFT(Redacting, Private):
 
     def of_phase1(self, settings: TrainSettings) -> TrainSettings:
         """The settings of phase 1."""
-        names = ("epochs", "learning_rate", "batch_size")
-        own = {name: getattr(self, f"phase1_{name}") for name in names}
+        own = {name: getattr(self, f"phase1_{name}") for name in PHASE1}
         return settings.model_copy(update={k: v for k, v in own.items() if v is not None})
 
     def _checked(self, session: Session) -> torch.Tensor:

@@ -115,8 +115,8 @@ class Defense(Method, ABC):
     ) -> Sequence[Mapping[str, object]]:
         """Settings of training that `leakboard tune` tries instead of `settings`, most promising first.
 
-        They are compared by utility on held-out training examples. A setting that trades utility for privacy
-        must be a parameter instead.
+        They are compared by utility on held-out training examples. A parameter of the defense may be among them if it
+        only tells how to train. One that trades utility for privacy may not.
 
         Args:
             n: number of training examples.

@@ -59,7 +59,10 @@ class Choice:
         train = TrainSettings.model_validate(own) if own else None
         keys = dict.fromkeys(key for trial in self.trials for key in trial.keys)
         return SuiteRow(
-            defense=self.row.defense, train=train, trials=tuple(keys), tuned_on=self.tuned_on
+            defense=self.chosen.row.defense,
+            train=train,
+            trials=tuple(keys),
+            tuned_on=self.tuned_on,
         )
 
 

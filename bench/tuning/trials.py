@@ -15,7 +15,10 @@ TRIALS = 8
 
 @dataclass
 class Trial:
-    """A row with one choice of training settings, and the records of the seeds that were run."""
+    """A row with one choice of training settings, and the records of the seeds that were run.
+
+    The row's defense has the parameters that belong to this choice.
+    """
 
     row: SuiteRow
     settings: TrainSettings
@@ -49,8 +52,26 @@ def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[
         for each in tried
         if each.get("tune", row_train.tune) == row.own.get("tune", each.get("tune", row_train.tune))
     )
-    every = (row_train.model_copy(update={**each, **row.own}) for each in fitting)
-    return [Trial(row, settings) for settings in [*dict.fromkeys(every)][:TRIALS]]
+    every = (
+        (
+            row.defense.model_copy(
+                update={
+                    name: value
+                    for name, value in each.items()
+                    if name not in TrainSettings.model_fields
+                    and name not in row.defense.model_fields_set
+                }
+            ),
+            row_train.model_copy(
+                update={k: v for k, v in each.items() if k in TrainSettings.model_fields} | row.own
+            ),
+        )
+        for each in fitting
+    )
+    return [
+        Trial(row.model_copy(update={"defense": defense}), settings)
+        for defense, settings in [*dict.fromkeys(every)][:TRIALS]
+    ]
 
 
 def best(trials: Iterable[Trial]) -> list[Trial]:
