@@ -12,7 +12,7 @@ import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from leakboard.bench.attacking import inversion, matrices
+from leakboard.bench.attacking import inversion, round_matrices
 from leakboard.bench.backbones import Backbone, Ragged, Tokens
 from leakboard.bench.contracts import (
     Channel,
@@ -30,8 +30,6 @@ TEXT = (Channel.TOKENS, Channel.REPRESENTATIONS)
 """Channels from which it reads words: the first of these that was sent."""
 SIGNED = (Channel.LOGIT_GRADIENTS, Channel.GRADIENTS)
 """Channels of gradients, which form one cluster for each label that training uses."""
-MOMENTS = 400
-"""Largest number of windows of training whose gradients are read."""
 DEPTH, MANY = 3, 4000
 """With that many public texts it reads hidden states behind a third of the blocks, which takes a third of the time. On SST-2
 with MiniLM they then tell as much of labels as the last ones from texts in the clear, and more from noisy ones. With fewer
@@ -57,7 +55,7 @@ class PublicLabel(Attack):
     source: ClassVar[Source] = Source(
         "Leakboard", "adaptive attack; Bayes' rule against randomised response (Warner 1965)"
     )
-    version: ClassVar[int] = 3
+    version: ClassVar[int] = 4
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals={Goal.LABEL},
         reads={*TEXT, *SIGNED, Channel.LABELS},
@@ -195,7 +193,7 @@ def labels_used(seen: Transcript, rows: Ints, scores: Floats, rng: Generator) ->
     from sklearn.cluster import KMeans
 
     places, directions = list[Ints](), list[Floats]()
-    for matrix in matrices(seen, MOMENTS, SIGNED):  # each shows the rows of one window of training
+    for matrix in (m for channel in SIGNED for m in round_matrices(seen, channel)):
         mine, at = np.flatnonzero(np.isin(rows, matrix.rows)), np.isin(matrix.rows, rows)
         size = np.linalg.norm(matrix.values[at], axis=1, keepdims=True)
         own = matrix.values[at] / np.maximum(size, np.finfo(np.float32).tiny)
@@ -204,7 +202,7 @@ def labels_used(seen: Transcript, rows: Ints, scores: Floats, rng: Generator) ->
             directions.append(own)
     if not directions:
         return None
-    # Directions change slowly, so windows are clustered together: the words of one hardly name its clusters.
+    # Directions change slowly, so rounds are clustered together: the words of one hardly name its clusters.
     place, seed = np.concatenate(places), int(rng.integers(2**31))
     found = KMeans(classes, n_init=4, random_state=seed).fit_predict(np.concatenate(directions))
     _, names = linear_sum_assignment(np.eye(classes)[found].T @ scores[place], maximize=True)

@@ -23,6 +23,7 @@ from .label_leakage import evenly_spaced as evenly_spaced
 from .label_leakage import matrices as matrices
 from .label_leakage import pool_rounds as pool_rounds
 from .label_leakage import principal as principal
+from .label_leakage import round_matrices as round_matrices
 from .members import MembershipAttack as MembershipAttack
 from .members import TokenLosses as TokenLosses
 from .noise_law import Expected as Expected

@@ -105,12 +105,16 @@ def matrices(
             for recipient, part in seen.parts(channel, moment):
                 collected = seen.collect(channel, "train", None, part, moment, recipient)
                 yield Matrix(channel, moment, 0, part, recipient, collected.rows, _means(collected))
-        for round in [] if moments else seen.rounds(channel):
-            for recipient, part in seen.parts(channel):
-                collected = seen.collect(channel, "train", round, part, None, recipient)
-                yield Matrix(
-                    channel, None, round, part, recipient, collected.rows, _means(collected)
-                )
+        if not moments:
+            yield from round_matrices(seen, channel)
+
+
+def round_matrices(seen: Transcript, channel: Channel) -> Iterator[Matrix]:
+    """A matrix of the recorded rows for each round, part and recipient."""
+    for round in seen.rounds(channel):
+        for recipient, part in seen.parts(channel):
+            collected = seen.collect(channel, "train", round, part, None, recipient)
+            yield Matrix(channel, None, round, part, recipient, collected.rows, _means(collected))
 
 
 def concatenate_parts(parts: Iterable[Matrix]) -> Iterator[Matrix]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
@@ -70,6 +72,15 @@ def test_gradients_form_clusters_that_the_words_name():
     sent = message(Channel.GRADIENTS, gradients.astype(np.float32))
     mechanism = RandomisedResponse(epsilon=3.0)
     assert guessed(knowledge_of(mechanism), text, sent) == [1, 0] * 11
+
+
+def test_gradients_of_all_rounds_are_read_and_not_only_those_of_some_windows():
+    text = ids_of(*["good film", "bad film"] * 10, UNSURE, UNSURE)
+    gradients = np.array([1, -1] * 10 + [1, -1], np.float32)[:, None] * np.ones(4, np.float32)
+    sent = message(Channel.GRADIENTS, gradients)
+    window = replace(sent, rows=sent.rows[:4], values=sent.values[:4], moment=0)
+    mechanism = RandomisedResponse(epsilon=3.0)
+    assert guessed(knowledge_of(mechanism), text, sent, window)[-2:] == [1, 0]
 
 
 def test_vectors_are_read_as_the_nearest_words_and_not_behind_a_block():

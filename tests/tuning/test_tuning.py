@@ -19,10 +19,11 @@ from leakboard.bench.suites.suite import load_suite
 from leakboard.bench.suites.writer import suite_text
 from leakboard.bench.tasks import load_task, train_on_public
 from leakboard.bench.tuning import grid
-from leakboard.bench.tuning.grid import SEEDS, tune
+from leakboard.bench.tuning.grid import SEEDS, Choice, tune
 from leakboard.bench.tuning.trials import TRIALS, trials_of
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.jft import JFT
 from leakboard.defenses.sap import SAP
 
 SUITE = {
@@ -114,6 +115,20 @@ def test_what_a_row_sets_itself_stays():
     heads = SuiteRow(defense=DPSGD(), train=TrainSettings(tune="head"))
     tried = trials_of(heads, base, 100, 2)[1:]
     assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3, 1.0}
+
+
+def test_a_trial_may_train_the_first_phase_otherwise_and_the_chosen_row_says_how(tmp_path):
+    trials = trials_of(SuiteRow(defense=JFT()), TrainSettings(epochs=2), 1000, 2)
+    assert {trial.row.defense.phase1_epochs for trial in trials} == {None, 2}
+    fixed = trials_of(SuiteRow(defense=JFT(phase1_epochs=7)), TrainSettings(epochs=2), 1000, 2)
+    assert {trial.row.defense.phase1_epochs for trial in fixed} == {7}
+    chosen = next(trial for trial in trials if trial.row.defense.phase1_epochs)
+    row = Choice(SuiteRow(defense=JFT()), [chosen, *trials]).tuned
+    file = tmp_path / "tuned.yaml"
+    file.write_text(suite_text(suite("none").model_copy(update={"defenses": (row,)})))
+    (read,) = load_suite(file).defenses
+    assert read.defense == chosen.row.defense
+    assert read.over(TrainSettings(epochs=2)) == chosen.settings
 
 
 def test_what_trains_nothing_is_not_tuned(tmp_path):
