@@ -121,7 +121,7 @@ def curves(table: Iterable[Result]) -> list[Curve]:
 def _rows(every: Sequence[Result]) -> list[Result]:
     """One row for each training of equal parameters.
 
-    The cost is that of the result with most tuning trials, then most seeds, so it does not depend on outcomes. The
+    The cost is that of a result whose cost compares, of these that of most seeds, so it does not depend on outcomes. The
     leakage is the largest of the training. Few attacks are no advantage: if the strongest attack on another training
     did not run on this one, the leakage of that training counts here as well.
     """
@@ -130,12 +130,7 @@ def _rows(every: Sequence[Result]) -> list[Result]:
     for rows in trainings.values():
         priced = max(
             rows,
-            key=lambda row: (
-                row.has_comparable_cost,
-                row.is_certified,
-                row.setting.trials,
-                len(row.setting.seeds),
-            ),
+            key=lambda row: (row.has_comparable_cost, row.is_certified, len(row.setting.seeds)),
         )
         counted = rows
         if len(trainings) > 1:

@@ -35,7 +35,7 @@ class Result:
     Attributes:
         attribute: private attribute for attribute inference, else ''.
         cost: points of utility lost against no protection; if missing, `cost_reason` states why.
-        is_equally_tuned: True if the setting had as many tuning trials as no protection.
+        is_equally_tuned: True if no protection had as many tuning trials, and no row with a cost on this question had more.
         leakage: share of what is read without the defense that is still read, not clipped; missing if the cell is not
             certified.
         success, metric: cross-fitted success of the strongest attack, and its metric.
@@ -142,7 +142,7 @@ class Result:
 
     @property
     def has_comparable_cost(self) -> bool:
-        """True if the setting is better than the untuned model and had as many tuning trials as no protection."""
+        """True if the setting is better than the untuned model, and was tuned like no protection and like the others."""
         return self.has_cost and self.is_equally_tuned
 
     @property
@@ -150,7 +150,7 @@ class Result:
         """Reason why the cost is not comparable, or an empty string."""
         if self.has_comparable_cost:
             return ""
-        return self.cost_reason or "it was not tuned like no protection"
+        return self.cost_reason or "it was not tuned like no protection, or less than others here"
 
     @property
     def clearly_reduces_leakage(self) -> bool:
@@ -336,7 +336,17 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
         seen: max(row.twin_advantage.value for row in same)
         for seen, same in grouped(certified, lambda row: (row.question, row.channel)).items()
     }
-    rows = [replace(r, most_read=most_read.get((r.question, r.channel), 0.0)) for r in rows]
+    priced = grouped((row for row in rows if row.has_comparable_cost), lambda row: row.question)
+    trials = {asked: max(row.setting.trials for row in same) for asked, same in priced.items()}
+    rows = [
+        replace(
+            row,
+            most_read=most_read.get((row.question, row.channel), 0.0),
+            is_equally_tuned=row.is_equally_tuned
+            and row.setting.trials >= trials.get(row.question, 0),
+        )
+        for row in rows
+    ]
     return ResultsTable(rows, groups)
 
 

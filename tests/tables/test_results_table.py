@@ -57,6 +57,26 @@ def test_a_row_tuned_by_other_trials_is_marked():
     assert row.setting.trials == 2
 
 
+def test_beside_a_tuned_experiment_on_the_same_task_an_untuned_one_has_no_comparable_cost():
+    tuned = [
+        one.model_copy(
+            update={
+                "cell": one.cell.model_copy(update={"limit": 4000}),
+                "provenance": one.provenance.model_copy(update={"trials": ("a", "b")}),
+            }
+        )
+        for one in experiment()
+    ]
+    rows = {
+        row.setting.trials: row
+        for row in results_table([*experiment(), *tuned])
+        if row.defense == "sap" and not row.setting.undefended
+    }
+    assert {trials: row.has_comparable_cost for trials, row in rows.items()} == {0: False, 2: True}
+    assert "less than others" in rows[0].reason_without_cost
+    assert sap(experiment()).has_comparable_cost
+
+
 def test_every_column_is_filled_or_missing_for_a_reason():
     table = results_table(experiment()).frame()
     assert not table["cost_reason"][table["cost"].notna()].any()
