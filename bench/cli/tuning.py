@@ -132,7 +132,7 @@ def _rows(found: Tuning) -> list[dict[str, Any]]:
     """The chosen settings of each row of the suite, and how many trials they were chosen from."""
     return [
         {
-            "row": str(choice.row),
+            "row": str(choice.chosen.row),
             "trained by": choice.tuned.trained or "the suite's settings",
             "utility": choice.chosen.utility,
             "seeds": len(choice.chosen.records),
