@@ -29,9 +29,10 @@ FORWARD_BYTES = 2**31
 """Approximate limit in bytes of activations that are stored for the backward pass."""
 BYTES_PER_STATE = 100
 """Estimated bytes of activations per block and number of a hidden state."""
-CPU_PASS_SIZE = 8
-"""Number of examples of similar length per pass on a CPU. Poisson batches mix lengths, and on SST-2 two thirds of a
-batch would be padding."""
+CPU_PASS_SIZE, CPU_LARGEST_PASS = 8, 64
+"""Smallest and largest number of examples of similar length per pass on a CPU, an eighth of the batch between them.
+Poisson batches mix lengths, and on SST-2 two thirds of a batch would be padding. Passes of 64 instead of 8 take half of
+the time in batches of 480 (MiniLM, LoRA, bf16; 0.74 in float32), and 1.6 times as long in batches of 32."""
 
 LORA_TRIALS = ((3, 2, 8), (10, 2, 8), (3, 4, 8), (10, 4, 1), (3, 4, 1), (10, 1, 8), (3, 1, 8))
 FULL_TRIALS = ((1, 2, 4), (3, 2, 4), (1, 4, 4), (3, 4, 4), (1, 4, 1), (3, 4, 1), (1, 2, 1))
@@ -161,7 +162,7 @@ def sgd(
     network.train()
     hooked = session.settings.tune != "full"
     losses_of = model_release.losses_of(session, network, tokens, session.labels)
-    pieces = _pass_size(session, tokens) if hooked else 1
+    pieces = _pass_size(session, tokens, size) if hooked else 1
     with dp_sgd.PrivateGradients(network, clip, sigma, size, session.noise, hooked) as gradients:
 
         def step(batch: Tensor) -> float:
@@ -177,13 +178,14 @@ def sgd(
         model_release.fit(session, network, step, tokens.lengths, drawn, release)
 
 
-def _pass_size(session: Session, tokens: Tokens) -> int:
-    """Number of examples per pass through the model."""
+def _pass_size(session: Session, tokens: Tokens, batch: int) -> int:
+    """Number of examples per pass through the model, for batches of `batch` examples."""
     if session.settings.tune == "head":
         return AT_ONCE
     backbone, longest = session.backbone, int(tokens.lengths.max())
     bytes_per_example = BYTES_PER_STATE * backbone.blocks * backbone.width * longest
-    largest = CPU_PASS_SIZE if backbone.device == "cpu" else AT_ONCE
+    on_cpu = min(max(CPU_PASS_SIZE, batch // CPU_PASS_SIZE), CPU_LARGEST_PASS)
+    largest = on_cpu if backbone.device == "cpu" else AT_ONCE
     return min(largest, max(1, FORWARD_BYTES // bytes_per_example))
 
 

@@ -103,6 +103,9 @@ def test_of_a_large_model_few_examples_pass_at_once(monkeypatch):
         private_training.sgd(session, session.trainee(), session.train, torch.arange(24), 1.0, 1.0)
         assert passed == sizes
         assert longest_of == sorted(longest_of)  # short texts wait for no long ones
+    # In large batches many examples have about the same length.
+    sizes = [private_training._pass_size(session, session.train, n) for n in (32, 240, 4000)]
+    assert sizes == [8, 30, 64]
     # On a card passes cost more than padding.
     card = dataclasses.replace(session, backbone=dataclasses.replace(base, device="cuda"))
-    assert private_training._pass_size(card, session.train) == 99
+    assert private_training._pass_size(card, session.train, 24) == 99
