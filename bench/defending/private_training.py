@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -34,7 +35,9 @@ CPU_PASS_SIZE, CPU_LARGEST_PASS = 8, 64
 Poisson batches mix lengths, and on SST-2 two thirds of a batch would be padding. Passes of 64 instead of 8 take half of
 the time in batches of 480 (MiniLM, LoRA, bf16; 0.74 in float32), and 1.6 times as long in batches of 32."""
 
-LORA_TRIALS = ((3, 2, 8), (10, 2, 8), (3, 4, 8), (10, 4, 1), (3, 4, 1), (10, 1, 8), (3, 1, 8))
+HEAD_TRIALS = ((0.1, 30), (0.03, 30), (0.03, 100), (0.1, 100), (0.3, 30), (1.0, 30), (0.3, 100))
+"""Tuning trials of a head alone: learning rate, and number of epochs of one batch each."""
+LORA_TRIALS = ((10, 2, 8), (10, 4, 8), (10, 4, 1), (3, 2, 8), (3, 4, 8), (3, 4, 1), (10, 1, 8))
 FULL_TRIALS = ((1, 2, 4), (3, 2, 4), (1, 4, 4), (3, 4, 4), (1, 4, 1), (3, 4, 1), (1, 2, 1))
 """Tuning trials: factor of the learning rate, factor of the epochs, and number of batches per epoch. With more weights,
 gradients are noisier and learning rates must be smaller."""
@@ -72,14 +75,13 @@ class Private(Defense):
         return not self.undefended
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
-        """Settings for small ε: large batches up to all examples, more epochs, higher rates, or only a head."""
+        """Settings for small ε: large batches up to all examples, more epochs and higher rates, of a head and of LoRA in turns."""
         if self.undefended:
             return super().tried(settings, n, classes)
         rate, epochs = settings.learning_rate, settings.epochs
         head_trials = [
             {"tune": "head", "learning_rate": rate, "epochs": steps, "batch_size": n}
-            for steps in (30, 100)
-            for rate in (0.1, 0.03, 0.3, 1.0)
+            for rate, steps in HEAD_TRIALS
         ]
         full = settings.tune == "full"
         batches = [
@@ -91,7 +93,9 @@ class Private(Defense):
             }
             for up, long, part in (FULL_TRIALS if full else LORA_TRIALS)
         ]
-        return [*(head_trials if classes else ()), *batches]
+        if not classes:
+            return batches
+        return [each for pair in zip_longest(head_trials, batches) for each in pair if each]
 
     def train_privately(
         self, session: Session, network: Trainee, tokens: Tokens, rows: Tensor
