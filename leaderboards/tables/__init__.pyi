@@ -65,11 +65,11 @@ from .rankings import Ranking as Ranking
 from .rankings import rankings as rankings
 from .rankings import reason_without_cost as reason_without_cost
 from .rankings import results_under as results_under
+from .rankings import undefended_row as undefended_row
 from .record_set import RecordSet as RecordSet
 from .results import Result as Result
 from .results import ResultsTable as ResultsTable
 from .results import results_table as results_table
-from .results import undefended_row as undefended_row
 from .settings import NOT_REPRODUCED as NOT_REPRODUCED
 from .settings import Group as Group
 from .settings import Setting as Setting

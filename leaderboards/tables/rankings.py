@@ -237,6 +237,23 @@ def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, 
     }
 
 
+def undefended_row(rows: Iterable[Result]) -> Result | None:
+    """The row that stands for no protection: that of `none` first, then a certified one, then one with most seeds.
+
+    Of equal ones, the one that leaks most.
+    """
+    return max(
+        (row for row in rows if row.setting.undefended),
+        key=lambda row: (
+            row.defense == "none",
+            row.is_certified,
+            len(row.success_by_seed),
+            row.advantage.value,
+        ),
+        default=None,
+    )
+
+
 def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
     by_name = grouped((row for row in rows if row.is_baseline), lambda row: row.defense)
     return tuple(

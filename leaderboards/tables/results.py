@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -286,23 +287,6 @@ class ResultsTable(tuple[Result, ...]):
         return f"<ResultsTable: {len(self)} settings × goals in {len(self.groups)} groups>"
 
 
-def undefended_row(rows: Iterable[Result]) -> Result | None:
-    """The row that stands for no protection: that of `none` first, then a certified one, then one with most seeds.
-
-    Of equal ones, the one that leaks most.
-    """
-    return max(
-        (row for row in rows if row.setting.undefended),
-        key=lambda row: (
-            row.defense == "none",
-            row.is_certified,
-            len(row.success_by_seed),
-            row.advantage.value,
-        ),
-        default=None,
-    )
-
-
 def results_table(records: Iterable[Record]) -> ResultsTable:
     """Utility, cost and leakage of each setting and goal; goals without an attack that reads anything have no row."""
     return _table(groups_of(records), ALL)
@@ -336,16 +320,12 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
         seen: max(row.twin_advantage.value for row in same)
         for seen, same in grouped(certified, lambda row: (row.question, row.channel)).items()
     }
-    priced = grouped((row for row in rows if row.has_comparable_cost), lambda row: row.question)
-    trials = {asked: max(row.setting.trials for row in same) for asked, same in priced.items()}
+    rows = [replace(r, most_read=most_read.get((r.question, r.channel), 0.0)) for r in rows]
+    priced = grouped((r for r in rows if r.has_comparable_cost), lambda r: r.question)
+    most = defaultdict(int, {k: max(r.setting.trials for r in own) for k, own in priced.items()})
     rows = [
-        replace(
-            row,
-            most_read=most_read.get((row.question, row.channel), 0.0),
-            is_equally_tuned=row.is_equally_tuned
-            and row.setting.trials >= trials.get(row.question, 0),
-        )
-        for row in rows
+        replace(r, is_equally_tuned=r.is_equally_tuned and r.setting.trials >= most[r.question])
+        for r in rows
     ]
     return ResultsTable(rows, groups)
 

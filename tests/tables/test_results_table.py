@@ -5,7 +5,8 @@ from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.tables.goals import goal_of
-from leakboard.leaderboards.tables.results import results_table, undefended_row
+from leakboard.leaderboards.tables.rankings import undefended_row
+from leakboard.leaderboards.tables.results import results_table
 
 OFF, ON = {"eta": None}, {"eta": 75.0}
 
