@@ -136,7 +136,7 @@ def test_no_sentence_recommends_a_setting_above_the_budget_as_the_best(table, to
 
 
 def test_what_randomised_response_sends_lies_at_its_law_and_texts_say_more(table):
-    """A sent label is the true one with the probability exp ε / (1 + exp ε); who reads the text knows more at ε = 1."""
+    """A sent label is the true one with the probability exp ε / (1 + exp ε); who reads the text knows more."""
 
     def rows(attack, channel, epsilon):
         found = table.under(Reader((attack,), (channel,)))
@@ -146,11 +146,13 @@ def test_what_randomised_response_sends_lies_at_its_law_and_texts_say_more(table
     def law(epsilon):
         return 1 / (1 + math.exp(-epsilon))
 
-    sent, with_text = rows("pooled-moments", "gradients", 2), rows("public-label", "tokens", 1)
+    sent = rows("pooled-moments", "gradients", 2)
     assert sent
-    assert with_text
     assert all(success.low <= law(2) <= success.high for success in sent)
-    assert all(success.low > law(1) for success in with_text)
+    for epsilon in (1, 2):
+        with_text = rows("public-label", "tokens", epsilon)
+        assert with_text
+        assert all(success.low > law(epsilon) for success in with_text)
 
 
 @pytest.mark.parametrize("defense", ["offsite-tuning", "dpnr"])
