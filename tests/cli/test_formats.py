@@ -75,9 +75,8 @@ def place(leakboard, monkeypatch, tmp_path):
 
     attacked = Attacked(tuple(RECORDS[0].leaks), summary=("It leaks.",))
     choice = SimpleNamespace(
-        row="none",
         tuned=SimpleNamespace(trained="lr 1"),
-        chosen=SimpleNamespace(utility=0.5, records=[1]),
+        chosen=SimpleNamespace(row="none", utility=0.5, records=[1]),
         trials=[1, 2],
         tuned_on="",
     )
