@@ -20,7 +20,7 @@ from leakboard.leaderboards.tables.intervals import (
     standard_error,
 )
 from leakboard.leaderboards.tables.results import Result
-from leakboard.leaderboards.tables.settings import gain_over
+from leakboard.leaderboards.tables.settings import UNLEARNT, gain_over
 
 Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
 PERPLEXITY = "perplexity per token"
@@ -133,6 +133,8 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
                 f"they were not tuned alike: {a.name} by {a.setting.trials} trials, "
                 f"{b.name} by {b.setting.trials}"
             )
+        if a.cost_reason == b.cost_reason == UNLEARNT:
+            return "neither is clearly better than the untuned model"
     for row in (a, b):
         if metric == "cost" and not row.has_cost:
             return f"{row.name}: {row.cost_reason}"

@@ -28,6 +28,7 @@ NOT_REPRODUCED = "not reproduced"
 
 ENOUGH = 3
 """Seeds from which on the utility decides which training of no protection costs are measured against."""
+UNLEARNT = "its utility is not clearly above the untuned model's"
 
 
 @dataclass(frozen=True)
@@ -216,7 +217,7 @@ class Group:
             return Cost(MISSING, {}, alike, "it shares no seed with the untuned model")
         # Without an interval, only the mean is compared.
         if (above.value if isnan(above.low) else above.low) <= 0:
-            return Cost(MISSING, {}, alike, "its utility is not clearly above the untuned model's")
+            return Cost(MISSING, {}, alike, UNLEARNT)
         lost, by_seed = gain_over(self.reference, setting)
         if not by_seed:
             return Cost(MISSING, {}, alike, "it shares no seed with no protection")

@@ -4,6 +4,7 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.tables.compare import compare
 from leakboard.leaderboards.tables.goals import goal_of
 from leakboard.leaderboards.tables.rankings import undefended_row
 from leakboard.leaderboards.tables.results import results_table
@@ -43,6 +44,19 @@ def test_a_setting_that_learnt_nothing_has_no_cost():
     row = sap(experiment(utility=0.5, untuned=0.5))
     assert row.cost.is_missing
     assert row.cost_reason == "its utility is not clearly above the untuned model's"
+
+
+def test_utilities_of_which_neither_exceeds_the_untuned_model_are_not_compared():
+    """Two settings that learn nothing are equally useful, which says nothing of either."""
+    noisy = [record("sap", {"eta": 50.0}, s, 0.5, leaks=[leak(0.5)]) for s in range(3)]
+
+    def difference(utility):
+        rows = results_table([*experiment(utility=utility), *noisy]).select(undefended=False)
+        a, b = (row for row in rows if row.defense == "sap")
+        return compare(a, b, "utility")
+
+    assert difference(0.5).reason == "neither is clearly better than the untuned model"
+    assert not difference(0.8).reason
 
 
 def test_without_the_untuned_model_there_is_no_cost():
