@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
+from typing import Any
 
 from leakboard.bench.contracts import Record, TrainSettings
+from leakboard.bench.methods import Defense
 from leakboard.bench.suites import SuiteRow
 
 TRIALS = 8
@@ -52,26 +54,23 @@ def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[
         for each in tried
         if each.get("tune", row_train.tune) == row.own.get("tune", each.get("tune", row_train.tune))
     )
-    every = (
-        (
-            row.defense.model_copy(
-                update={
-                    name: value
-                    for name, value in each.items()
-                    if name not in TrainSettings.model_fields
-                    and name not in row.defense.model_fields_set
-                }
-            ),
-            row_train.model_copy(
-                update={k: v for k, v in each.items() if k in TrainSettings.model_fields} | row.own
-            ),
-        )
-        for each in fitting
-    )
+    every = ((_defense(row, each), _training(row, row_train, each)) for each in fitting)
     return [
         Trial(row.model_copy(update={"defense": defense}), settings)
         for defense, settings in [*dict.fromkeys(every)][:TRIALS]
     ]
+
+
+def _defense(row: SuiteRow, tried: Mapping[str, Any]) -> Defense:
+    """The row's defense with the parameters that are tried and that the row does not set."""
+    own = TrainSettings.model_fields.keys() | row.defense.model_fields_set
+    return row.defense.model_copy(update={k: v for k, v in tried.items() if k not in own})
+
+
+def _training(row: SuiteRow, train: TrainSettings, tried: Mapping[str, Any]) -> TrainSettings:
+    """The settings of training that are tried, but for those of the row itself."""
+    settings = {k: v for k, v in tried.items() if k in TrainSettings.model_fields}
+    return train.model_copy(update=settings | row.own)
 
 
 def best(trials: Iterable[Trial]) -> list[Trial]:

@@ -84,8 +84,8 @@ def paper_tables(
     """All printed tables, for each of their models.
 
     A setting matches a printed one if task, defense and all stated parameters agree (the papers' `split` is our cut).
-    Parameters that are not stated have the value of the suite that mirrors the table. If several folders match, that of
-    the mirroring suite is used, then that with most seeds, printed settings and examples.
+    Parameters that are not stated have the value of the suite that mirrors the table. Settings with most of the printed
+    measures count, in the mirroring suite's folder first, then in that with most seeds, printed settings and examples.
 
     Args:
         folders: keys of the records by folder.
@@ -224,10 +224,10 @@ def _rows(
     knobs = {style_of(row["defense"]).knob or "" for row in theirs}
     shown = sorted({*varying_names(printed["params"]), *knobs})
     near = [[one for one in measured if _is_printed(one, row, suites)] for row in theirs]
-    fitting = [
-        [one for one in own if any(not pd.isna(row[name]) for name in one.means)]
-        for own, row in zip(near, theirs, strict=True)
-    ]
+    fitting = []
+    for own, row in zip(near, theirs, strict=True):
+        held = [sum(not pd.isna(row[name]) for name in one.means) for one in own]
+        fitting.append([one for one, n in zip(own, held, strict=True) if n == max(held) > 0])
     order = _folders_in_order(fitting, {one.name for one in suites})
     for row, alike, candidates in zip(theirs, near, fitting, strict=True):
         words = format_parameters(row["params"], shown).replace("split =", "cut =")

@@ -99,6 +99,15 @@ def test_of_several_folders_the_suite_speaks_then_most_seeds_then_most_of_the_ta
     assert told(**{"sap-table3": few}, more=more, both=both) == "sap-table3)"
 
 
+def test_a_folder_that_measured_all_that_is_printed_goes_before_one_with_more_seeds():
+    more = [sap(60.0, seed=s, success=None, more=[leak(0.4, "eia-map")]) for s in (0, 1)]
+    row = row_of(laid("SAP", "Table 3", more=more), setting="frozen, η = 60")
+    assert (row["EP here"], row["measured on"][-6:]) == ("–", "(more)")
+    one = [sap(60.0, limit=9)]
+    row = row_of(laid("SAP", "Table 3", more=more, one=one), setting="frozen, η = 60")
+    assert (row["EP here"] == "–", row["measured on"][-5:]) == (False, "(one)")
+
+
 def test_exposure_and_perplexity_stand_beside_what_jft_prints():
     def own(copies, bits):
         planted = record("none", {}, 0, 0.3, [], "wikitext2", undefended=True)
