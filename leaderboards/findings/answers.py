@@ -37,7 +37,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one."""
     within = f"at a cost of at most {BUDGET:g} points, no defense"
     for goal in Goal:
-        own, word = table.select(goal=goal), GOAL_WORDS[goal]
+        own, word = table.select(goal=goal), f"the {GOAL_WORDS[goal]}"
         tasks = dict.fromkeys(row.setting.task for row in own)
         choices = [choose(own, task, goal.value) for task in tasks]
         little = [choice for choice in choices if choice and 1 - choice.leakage.value <= MUCH]
@@ -84,7 +84,7 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of {GOAL_WORDS[goal]} on {task_name(task)} costs {format_points(cost.value)} of the "
+            f"Hiding half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {format_points(cost.value)} of the "
             f"{format_points(_gained(table, row))} {row.setting.unit} that tuning gains ({row.name}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])

@@ -85,7 +85,7 @@ def paper_tables(
 
     A setting matches a printed one if task, defense and all stated parameters agree (the papers' `split` is our cut).
     Parameters that are not stated have the value of the suite that mirrors the table. Settings with most of the printed
-    measures count, in the mirroring suite's folder first, then in that with most seeds, printed settings and examples.
+    measures count, in the mirroring suite's folder first, then in that with most seeds, examples and printed settings.
 
     Args:
         folders: keys of the records by folder.
@@ -266,7 +266,7 @@ def _folders_in_order(fitting: Sequence[Sequence[_Measured]], mirrors: set[str])
     def place(name: str) -> tuple[Any, ...]:
         held = [[one for one in own if name in one.folders] for own in fitting]
         seeds, limit = max(one.weight for own in held for one in own)
-        return name in mirrors, seeds, sum(map(bool, held)), limit
+        return name in mirrors, seeds, limit, sum(map(bool, held))
 
     names = {name for own in fitting for one in own for name in one.folders}
     return sorted(sorted(names), key=place, reverse=True)

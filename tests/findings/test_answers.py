@@ -38,7 +38,7 @@ def sentences(rule, records):
 def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
-        "At a cost of at most 3 points, no defense hides more than 7 % of inputs on MRPC and SST-2 "
+        "At a cost of at most 3 points, no defense hides more than 7 % of the inputs on MRPC and SST-2 "
         "(best: SAP, η = 110)."
     )
     assert len(one.keys) == 6
@@ -46,13 +46,13 @@ def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hid
 
 def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
     (said,) = sentences(headlines, sweep(CHEAP, leaks={110: 0.93, 75: 0.3, 60: 0.2}))
-    assert said.startswith("SAP, η = 75 hides 74 % of inputs on SST-2, for 1.6 points")
+    assert said.startswith("SAP, η = 75 hides 74 % of the inputs on SST-2, for 1.6 points")
 
 
 def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
     (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
     assert said == (
-        "At a cost of at most 3 points, no defense clearly hides inputs on SST-2: the cheapest that does, "
+        "At a cost of at most 3 points, no defense clearly hides the inputs on SST-2: the cheapest that does, "
         "SAP, η = 110, costs 4.1 points."
     )
 
@@ -60,7 +60,7 @@ def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_
 def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
     assert said.startswith(
-        "Hiding half of inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains ("
+        "Hiding half of the inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains ("
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
     assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
