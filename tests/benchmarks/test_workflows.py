@@ -19,7 +19,7 @@ from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.bench.contracts import Record, TrainSettings
 from leakboard.bench.records import MANIFEST, Store
 from leakboard.bench.running import Engine, Reporter, make_plan
-from leakboard.bench.suites import Suite
+from leakboard.bench.suites import Suite, load_suite
 from leakboard.bench.tuning import tune
 from leakboard.defenses.none import NoDefense
 from leakboard.defenses.sap import SAP
@@ -159,6 +159,28 @@ def test_two_workers_on_real_cells(comparison, tmp_path):
     )
     name = f"workers: {3 * SEEDS} real cells, 2 workers over 1 on as many threads: throughput"
     comparison.report(Figure(name, 1 / comparison.ratio(), 1.0, 0.9, more=True))
+
+
+def test_a_cell_of_matrix(comparison, data, tmp_path):
+    """SAP at η = 75 on 1,000 examples of SST-2 under all attacks of `matrix`, in bf16 as there and in float32."""
+    if data is None:
+        pytest.skip("needs SST-2: set LEAKBOARD_DATA to a folder of datasets")
+    matrix = load_suite("matrix").override(seeds=0, limit=1000)
+    row = next(row for row in matrix.defenses if row.defense == SAP(eta=75.0))
+    suite = matrix.model_copy(update={"defenses": (row,)})
+
+    def cell(precision: str) -> list[Record]:
+        shutil.rmtree(tmp_path / "records", ignore_errors=True)
+        plan = make_plan(suite.override(precision=precision), data, twins=False)
+        return Engine().run(plan, Store(tmp_path / "records"), Reporter(), data)
+
+    cell("bf16")  # what cells of a process share
+    (record,) = comparison.measure(lambda: cell("bf16"), lambda: cell("float32"), rounds=1)
+    attacks = record.cost.attack_seconds / record.cost.total_seconds
+    comparison.report(
+        Figure("matrix: a cell of SAP in bf16 over float32", comparison.ratio(), 0.5, 0.8),
+        Figure("  share of its attacks", attacks),
+    )
 
 
 def training_seconds(records: Iterable[Record]) -> float:
