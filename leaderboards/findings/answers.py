@@ -37,7 +37,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one."""
     within = f"at a cost of at most {BUDGET:g} points, no defense"
     for goal in Goal:
-        own, word = table.select(goal=goal), f"the {GOAL_WORDS[goal]}"
+        own, word = table.select(goal=goal), GOAL_WORDS[goal]
         tasks = dict.fromkeys(row.setting.task for row in own)
         choices = [choose(own, task, goal.value) for task in tasks]
         little = [choice for choice in choices if choice and 1 - choice.leakage.value <= MUCH]
@@ -50,7 +50,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for choice in choices:
-            row, near, where = choice.setting, choice.nearest, f"{word} on {task_name(choice.task)}"
+            row, near, where = choice.setting, choice.nearest, f"the {word} on {task_name(choice.task)}"
             if row and choice not in little:
                 words = (
                     f"{row.name} hides {format_percent(1 - choice.leakage.value)} of {where}, for "

@@ -38,7 +38,7 @@ def sentences(rule, records):
 def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
-        "At a cost of at most 3 points, no defense hides more than 7 % of the inputs on MRPC and SST-2 "
+        "At a cost of at most 3 points, no defense hides more than 7 % of inputs on MRPC and SST-2 "
         "(best: SAP, η = 110)."
     )
     assert len(one.keys) == 6

@@ -157,7 +157,7 @@ def test_what_randomised_response_sends_lies_at_its_law_and_texts_say_more(table
 
 @pytest.mark.parametrize("defense", ["offsite-tuning", "dpnr"])
 def test_some_defenses_are_judged_against_themselves_without_protection(defense, table, today):
-    names = {"offsite-tuning": "Offsite-tuning", "dpnr": "DPNR"}
+    names = {"offsite-tuning": "Offsite-tuning", "dpnr": "DPNR's vectors"}
     (one,) = [f for f in today if f.rule == "twin" and f.sentence.startswith(names[defense])]
     assert one.metric == "leakage"
     rows = [row for row in table if set(row.setting.keys) <= set(one.keys)]
