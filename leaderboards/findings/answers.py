@@ -49,14 +49,14 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
                 f"{listing(task_name(choice.task) for choice in little)} (best: {rows[0].name})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
-        for choice in choices:
-            row, near, where = choice.setting, choice.nearest, f"the {word} on {task_name(choice.task)}"
-            if row and choice not in little:
+        for one in choices:
+            row, near, where = one.setting, one.nearest, f"the {word} on {task_name(one.task)}"
+            if row and one not in little:
                 words = (
-                    f"{row.name} hides {format_percent(1 - choice.leakage.value)} of {where}, for "
+                    f"{row.name} hides {format_percent(1 - one.leakage.value)} of {where}, for "
                     f"{_cost(row, row.cost)} ({_ends(row.cost)})."
                 )
-                yield Finding.of("headlines", words, "leakage", choice.leakage, [row])
+                yield Finding.of("headlines", words, "leakage", one.leakage, [row])
             elif near:
                 words = (
                     f"{within} clearly hides {where}: the cheapest that does, {near.name}, costs "
