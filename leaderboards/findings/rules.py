@@ -113,8 +113,8 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS,
         less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({n} of {settings}).",
         differ=("epsilon", "dropout")),
-    Contrast("twin", LEAKAGE, Rows(("dpnr", "cape", "rapt", "sap"), undefended=False),
-        Rows(("dpnr", "cape", "rapt", "sap"), undefended=True), ATTRIBUTES, less=LEFT, differ=("eta", "epsilon", "reversal")),
+    Contrast("twin", LEAKAGE, Rows(INPUT_NOISE, undefended=False), Rows(INPUT_NOISE, undefended=True), ATTRIBUTES,
+        less=LEFT, differ=("eta", "epsilon", "reversal")),
     Contrast("twin", LEAKAGE, Rows("offsite-tuning", {"emulator": ANY_VALUE}), Rows("offsite-tuning", {"emulator": None}),
         MODEL, differ=("steps",),
         less="Offsite-tuning at {at} leaks {x} of the model on {task}: the customer hardly needs the vendor "

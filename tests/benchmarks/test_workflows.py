@@ -103,11 +103,14 @@ def test_publish(comparison, folders, tmp_path, state, goal, limit):
     comparison.report(Figure(name, scale * comparison.median, goal, limit, "s"))
 
 
-def run(suite: Suite, engine: Engine, folder: Path) -> None:
+def run(
+    suite: Suite, engine: Engine, folder: Path, data: Path | None = None, twins: bool = True
+) -> list[Record]:
     """Run a suite into an empty folder."""
     shutil.rmtree(folder, ignore_errors=True)
-    records = engine.run(make_plan(suite), Store(folder), Reporter())
+    records = engine.run(make_plan(suite, data, twins=twins), Store(folder), Reporter(), data)
     assert all(record.status == "ok" for record in records), records[0].reason
+    return records
 
 
 @pytest.mark.parametrize("processes", [1, 2, 4, 8, "ray"])
@@ -170,9 +173,8 @@ def test_a_cell_of_matrix(comparison, data, tmp_path):
     suite = matrix.model_copy(update={"defenses": (row,)})
 
     def cell(precision: str) -> list[Record]:
-        shutil.rmtree(tmp_path / "records", ignore_errors=True)
-        plan = make_plan(suite.override(precision=precision), data, twins=False)
-        return Engine().run(plan, Store(tmp_path / "records"), Reporter(), data)
+        precise = suite.override(precision=precision)
+        return run(precise, Engine(), tmp_path / "records", data, twins=False)
 
     cell("bf16")  # what cells of a process share
     (record,) = comparison.measure(lambda: cell("bf16"), lambda: cell("float32"), rounds=1)
