@@ -21,6 +21,7 @@ from leakboard.bench.records import Corrupt, Store, has_locks
 from leakboard.bench.running.cell_context import CellContext, Inputs, PublicTexts, encode_public
 from leakboard.bench.running.cells import run_cell
 from leakboard.bench.running.grants import with_shadows
+from leakboard.bench.running.isolation import free_memory
 from leakboard.bench.running.pairing import Pairing
 from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.running.reporting import Reporter
@@ -172,6 +173,8 @@ class Runner:
             isolated=self.isolated,
         )
         record = run_cell(context, self.transcripts)
+        if self.workers > 1 and backbone.device != "cpu":
+            free_memory(backbone.device)  # torch keeps it, and other workers may need it
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *waiting]})
         if earlier is None:

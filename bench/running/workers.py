@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -117,6 +118,8 @@ def run_in_processes(
 ) -> list[Record]:
     """Runs the cells of a job in its number of processes and returns their records, in order.
 
+    A cell for which memory ran out beside others is run again alone, after them.
+
     Args:
         attempts: tries of a cell whose worker dies, before the cell is recorded as failed.
 
@@ -125,11 +128,16 @@ def run_in_processes(
     """
     check_memory(job.workers)
     pool = WorkerPool(job, cells, reporter, attempts)
-    try:
-        pool.run()
-    finally:
-        pool.stop()
+    pool.run()
+    if pool.crowded:
+        alone = replace(job, workers=1, threads=os.cpu_count() or 1, since=job.store.now())
+        WorkerPool(alone, cells, reporter, attempts, pool.finished - pool.crowded).run()
     return [job.store.require(key) for key in job.keys]
+
+
+def ran_out_of_memory(record: Record) -> bool:
+    """True if memory ran out for the cell, or for one of its attacks."""
+    return "out-of-memory" in {record.status, *(leak.status for leak in record.leaks)}
 
 
 def check_memory(workers: int) -> None:
@@ -175,26 +183,42 @@ class Worker:
 
 
 class WorkerPool:
-    """The workers of one run: starts them, forwards their events, and replaces one that dies."""
+    """The workers of one run: starts them, forwards their events, and replaces one that dies.
+
+    Attributes:
+        finished: keys of cells that were reported as finished, or that an earlier pool did.
+        crowded: keys of cells for which memory ran out beside those of other workers; not reported yet.
+    """
 
     def __init__(
-        self, job: Job, cells: tuple[PlannedCell, ...], reporter: Reporter, attempts: int
+        self,
+        job: Job,
+        cells: tuple[PlannedCell, ...],
+        reporter: Reporter,
+        attempts: int,
+        finished: Iterable[str] = (),
     ) -> None:
         self.job, self.reporter, self.attempts = job, reporter, attempts
         self.packed = job.packed()
         self.cells = {planned.cell.key: planned for planned in cells}
-        self.finished: set[str] = set()
+        self.finished, self.crowded = set(finished), set[str]()
         self.deaths: Counter[str] = Counter()
         self.context = _server_context()
         size = len(cells) / job.workers
         self.lanes = [self._start_worker(round(i * size)) for i in range(job.workers)]
 
     def run(self) -> None:
-        """Handles events until all cells have their records.
+        """Handles events until all cells have their records, and stops the workers.
 
         Raises:
             LeakboardError: an error that stopped a worker.
         """
+        try:
+            self._handle_events()
+        finally:
+            self.stop()
+
+    def _handle_events(self) -> None:
         while lanes := {w.events: i for i, w in enumerate(self.lanes) if not w.events.closed}:
             for events in wait(list(lanes)):
                 assert isinstance(events, Connection)
@@ -243,9 +267,18 @@ class WorkerPool:
 
     def _finish(self, key: str, reused: bool) -> None:
         """Reports a finished cell once, even if several workers report it."""
-        if key not in self.finished:
-            self.finished.add(key)
-            self.reporter.finished(self.job.store.require(key), reused)
+        if key in self.finished:
+            return
+        self.finished.add(key)
+        record = self.job.store.require(key)
+        if self.job.workers > 1 and ran_out_of_memory(record):
+            self.crowded.add(key)
+            self.reporter.warned(
+                f"memory ran out for {self.cells[key].defense} beside {self.job.workers - 1} other workers; "
+                "the cell is run again alone, after the others"
+            )
+        else:
+            self.reporter.finished(record, reused)
 
     def _handle_exit(self, lane: int) -> None:
         """Replaces a worker that died; one that found no more cells ends with exit code 0."""

@@ -161,6 +161,11 @@ def tune(
             console.print(f"{len(own.cells)} trials on {texts} texts", highlight=False)
         with reporter_on(console, len(own.cells)) as reporter:
             records = (engine or Engine()).run(own, Store(folder), reporter, data)
+        if lost := [r for r in records if r.status in ("failed", "out-of-memory")]:
+            notes.append(
+                f"{len(lost)} of {len(records)} trials on {texts} texts were not trained and count as 0, so that other "
+                f"settings may have been chosen for it: {lost[0].reason}. The same command tries them again"
+            )
         for planned, record in zip(own.cells, records, strict=True):
             for trial in here:
                 if (planned.defense, planned.cell.train) == (trial.row.defense, trial.settings):

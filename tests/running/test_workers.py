@@ -60,13 +60,25 @@ class Dies(Defense):
     left: str
     """The file."""
 
+    def fail(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
     def fine_tune(self, session):
         file = Path(self.left)
         times = int(file.read_text())
         if times:
             file.write_text(str(times - 1))
-            os.kill(os.getpid(), signal.SIGKILL)
+            self.fail()
         return Predictor(lambda tokens, rows, split: torch.ones(len(rows), session.classes))
+
+
+class Hungry(Dies):
+    """Finds too little memory, as beside others on one GPU."""
+
+    name: ClassVar[str] = "hungry"
+
+    def fail(self):
+        raise MemoryError("no room")
 
 
 def outcomes(records):
@@ -105,6 +117,20 @@ def test_a_worker_that_dies_is_told_and_its_cell_tried_again_up_to_a_number(
         # It is not final: a new run tries it again, and now it lives.
         again, _ = Engine().run(plan, Store(tmp_path / "out"), Reporter())
         assert again.status == "ok"
+
+
+@pytest.mark.parametrize(("times", "status"), [(1, "ok"), (2, "out-of-memory")])
+def test_a_cell_without_memory_beside_others_is_run_again_alone(tmp_path, times, status):
+    (tmp_path / "left").write_text(str(times))
+    plan = make(Hungry(left=str(tmp_path / "left")), Frozen(), attacks=(Prior(),), **QUICK)
+    heard = Heard()
+    first, second = Engine(workers=2).run(plan, Store(tmp_path / "out"), heard)
+    assert (first.status, second.status) == (status, "ok")
+    assert sorted(heard.keys) == sorted([first.key, second.key])
+    assert (first.provenance.workers, second.provenance.workers) == (1, 2)
+    (warning,) = heard.warnings
+    assert "memory ran out for hungry" in warning
+    assert "again alone" in warning
 
 
 def test_a_failed_cell_is_tried_by_one_worker_of_a_run_only(tmp_path):

@@ -12,6 +12,7 @@ from leakboard.bench.contracts.cell import TrainSettings
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.methods import registry
 from leakboard.bench.records.store import Store
+from leakboard.bench.running import Engine
 from leakboard.bench.running import plan as planning
 from leakboard.bench.scoring.checks import flags
 from leakboard.bench.suites.row import SuiteRow
@@ -160,6 +161,24 @@ def test_a_tuning_that_was_stopped_goes_on(tuned):
     again = tune(suite("none"), folder)
     assert again.suite == whole.suite
     assert {file: file.stat().st_mtime_ns for file in files[1:]} == before
+
+
+class Crowded(Engine):
+    """Too little memory for the first trial."""
+
+    def run(self, *given):
+        first, *others = super().run(*given)
+        lost = {"status": "out-of-memory", "reason": "no room", "utility": None}
+        return [first.model_copy(update=lost), *others]
+
+
+def test_trials_that_could_not_be_trained_are_told(tuned):
+    found, folder = tuned
+    assert not any("not trained" in note for note in found.notes)
+    again = tune(suite("none"), folder, engine=Crowded())
+    (note,) = (note for note in again.notes if "not trained" in note)
+    assert note.startswith(f"1 of {len(found.records)} trials on private texts")
+    assert "no room" in note
 
 
 def test_what_was_chosen_is_written_as_a_suite_that_means_it_and_its_records_name_the_trials(
