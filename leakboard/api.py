@@ -122,6 +122,7 @@ def tune(
     workers: int | Engine = 1,
     progress: bool | Console = True,
     on: Literal["auto", "public", "private"] = "auto",
+    one_strength: bool = False,
     task: object = None,
     model: str | Path | Sequence[str | Path] | None = None,
     seeds: int | Sequence[int] | None = None,
@@ -136,6 +137,7 @@ def tune(
         out: folder of the records of the trials; by default `results/local/NAME-trials`.
         on: texts on which trials are trained and compared. `auto`: public labelled texts of the task for rows with a
             formal guarantee, which does not cover trials on private examples, and private examples for the others.
+        one_strength: tune the middle strength of each defense, and train its other strengths alike.
         task, model, seeds, limit, evaluate: as for `run`.
 
     Returns:
@@ -165,7 +167,7 @@ def tune(
     if target is not None:
         check_file(loaded, target)
     where = path_of("data", data), device_of(device)
-    tuning = choose_settings(loaded, folder, console, *where, engine, on)
+    tuning = choose_settings(loaded, folder, console, *where, engine, on, one_strength)
     if target is not None:
         write_tuned_suite(tuning, target, folder)
     return tuning

@@ -63,6 +63,13 @@ def tune(
             help="Texts of the trials: public, private, or auto: public for rows with a formal guarantee."
         ),
     ] = "auto",
+    one_strength: Annotated[
+        bool,
+        typer.Option(
+            "--one-strength",
+            help="Tune the middle strength of each defense, and train its other strengths alike.",
+        ),
+    ] = False,
 ) -> None:
     """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
@@ -72,8 +79,8 @@ def tune(
     A formal guarantee covers one training, and not trials on private examples, so rows with one
     are tuned on public labelled texts of the task. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
 
-    Tuning is 16 trainings for each row. You can interrupt it; the same command continues.
-    Then run the suite that it wrote; its records name the trials.
+    Tuning is 16 trainings for each row, or with --one-strength for each curve of a defense. You can interrupt it;
+    the same command continues. Then run the suite that it wrote; its records name the trials.
 
     Examples: leakboard tune matrix -o tuned.yaml --data ~/datasets --task sst2
 
@@ -97,6 +104,7 @@ def tune(
         limit=limit,
         evaluate=evaluate,
         on=on,  # type: ignore[arg-type]
+        one_strength=one_strength,
     )
     if form == "json":
         print_json({"suite": to, "settings": _rows(found), "notes": found.notes})

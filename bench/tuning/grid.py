@@ -21,7 +21,7 @@ from leakboard.bench.records import Store
 from leakboard.bench.running import Engine, make_plan, reporter_on
 from leakboard.bench.suites import NOT_REPORTED, SELECTED_ON, Suite, SuiteRow
 from leakboard.bench.tasks import HELD_OUT, ON_PUBLIC, no_public_training
-from leakboard.bench.tuning.trials import Trial, best, trials_of
+from leakboard.bench.tuning.trials import Trial, best, middle_strengths, trials_of
 
 Selection = Literal["auto", "public", "private"]
 """Texts on which settings are selected; `auto`: public ones for rows with a formal guarantee."""
@@ -96,6 +96,7 @@ def tune(
     device: str = "cpu",
     engine: Engine | None = None,
     on: Selection = "auto",
+    one_strength: bool = False,
 ) -> Tuning:
     """Choose the training settings of each row on a held-out fifth of the training split, or of public texts.
 
@@ -108,6 +109,7 @@ def tune(
 
     Args:
         on: `public` or `private` for all rows; `auto`: public for rows with a guarantee, where the task has such texts.
+        one_strength: tune the middle strength of each defense, and train the others alike.
         folder: for the records of the trials.
         console: for progress.
         data: folder of datasets.
@@ -141,11 +143,14 @@ def tune(
 
     if on == "auto" and lacking and any(row.defense.has_claim for row in suite.defenses):
         notes.append(f"claims do not cover this tuning, which used private examples: {lacking[0]}")
+    every_row = suite.defenses
+    deciding = middle_strengths(every_row) if one_strength else list(range(len(every_row)))
     idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
     rows = {
         place: trials
-        for place, row in enumerate(suite.defenses)
-        if (row.defense, row.over(base)) not in idle
+        for place, row in enumerate(every_row)
+        if place in deciding
+        and (row.defense, row.over(base)) not in idle
         and (trials := trials_of(row, base, int(n), classes))
     }
     if not rows:
@@ -171,17 +176,21 @@ def tune(
                 if (planned.defense, planned.cell.train) == (trial.row.defense, trial.settings):
                     trial.records.append(record)
     choices = {
-        place: Choice(suite.defenses[place], best(trials), place_of(suite.defenses[place]))
-        for place, trials in rows.items()
+        place: Choice(
+            row,
+            [trial.at(row, every_row[tuned]) for trial in best(rows[tuned])],
+            place_of(every_row[tuned]),
+        )
+        for place, (row, tuned) in enumerate(zip(every_row, deciding, strict=True))
+        if tuned in rows
     }
     tuned_rows = tuple(
-        choices[place].tuned if place in choices else row
-        for place, row in enumerate(suite.defenses)
+        choices[place].tuned if place in choices else row for place, row in enumerate(every_row)
     )
     trials = [trial for choice in choices.values() for trial in choice.trials]
     every = {record.key: record for trial in trials for record in trial.records}
-    tuned = suite.model_copy(update={"defenses": tuned_rows})
-    return Tuning(tuned, list(choices.values()), list(every.values()), notes)
+    tuned_suite = suite.model_copy(update={"defenses": tuned_rows})
+    return Tuning(tuned_suite, list(choices.values()), list(every.values()), notes)
 
 
 def _trials_suite(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -35,6 +35,17 @@ class Trial:
     @property
     def keys(self) -> tuple[str, ...]:
         return tuple(record.key for record in self.records)
+
+    def at(self, row: SuiteRow, tuned: SuiteRow) -> Trial:
+        """This trial, of the row `tuned`, for another strength of the same defense."""
+        tried = self.row.defense
+        changed = {
+            name: value
+            for name in type(tried).model_fields
+            if (value := getattr(tried, name)) != getattr(tuned.defense, name)
+        }
+        defense = row.defense.model_copy(update=changed)
+        return replace(self, row=row.model_copy(update={"defense": defense}))
 
 
 def trials_of(row: SuiteRow, base: TrainSettings, n: int, classes: int) -> list[Trial]:
@@ -76,3 +87,30 @@ def _training(row: SuiteRow, train: TrainSettings, tried: Mapping[str, Any]) -> 
 def best(trials: Iterable[Trial]) -> list[Trial]:
     """Trials by decreasing utility; ties keep their order."""
     return sorted(trials, key=lambda trial: -trial.utility)
+
+
+def middle_strengths(rows: Sequence[SuiteRow]) -> list[int]:
+    """[n] for each row the one whose trials decide for it: the middle one of its curve, or the first of two; protection on.
+
+    A curve is neighbouring rows of one defense that differ in nothing but one parameter.
+    """
+    curves, found = list[tuple[set[str], list[int]]](), list[int]()
+    for place, row in enumerate(rows):
+        varied, curve = curves[-1] if curves else (set(), [])
+        changed = _changed(rows[curve[0]], row) if curve else None
+        if changed is not None and len(changed) == 1 and varied <= changed:
+            curves[-1] = (changed, [*curve, place])
+        else:
+            curves.append((set(), [place]))
+    for _, curve in curves:
+        on = [place for place in curve if not rows[place].defense.undefended] or curve
+        found += [on[(len(on) - 1) // 2]] * len(curve)
+    return found
+
+
+def _changed(one: SuiteRow, other: SuiteRow) -> set[str] | None:
+    """Names of the parameters in which two rows differ; None if they differ in more than these."""
+    if (one.defense.name, one.own) != (other.defense.name, other.own):
+        return None
+    before, after = one.defense.params, other.defense.params
+    return {name for name in before if before[name] != after[name]}

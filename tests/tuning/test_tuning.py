@@ -21,7 +21,7 @@ from leakboard.bench.suites.writer import suite_text
 from leakboard.bench.tasks import load_task, train_on_public
 from leakboard.bench.tuning import grid
 from leakboard.bench.tuning.grid import SEEDS, Choice, tune
-from leakboard.bench.tuning.trials import TRIALS, trials_of
+from leakboard.bench.tuning.trials import TRIALS, middle_strengths, trials_of
 from leakboard.defenses.blackout import Blackout
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.jft import JFT
@@ -161,6 +161,36 @@ def test_a_tuning_that_was_stopped_goes_on(tuned):
     again = tune(suite("none"), folder)
     assert again.suite == whole.suite
     assert {file: file.stat().st_mtime_ns for file in files[1:]} == before
+
+
+def test_the_strengths_of_a_defense_may_share_the_trials_of_the_middle_one(tmp_path):
+    asked = suite({"sap": {"eta": [None, 90, 60, 40]}}, "none", seeds=[0])
+    found = tune(asked, tmp_path, one_strength=True)
+    assert {r.cell.defense.params.get("eta", "none") for r in found.records} == {60, "none"}
+    assert len(found.records) == 2 * TRIALS * SEEDS
+    *curve, plain = found.suite.defenses
+    assert [row.defense for row in curve] == [row.defense for row in asked.defenses[:-1]]
+    assert len({(row.train, row.trials, row.tuned_on) for row in curve}) == 1
+    assert plain.trials != curve[0].trials
+
+
+def test_a_curve_is_rows_that_differ_in_one_parameter():
+    kinds = {"eta": [50, 40], "bottom": ["frozen", "trainable"]}
+    rows = suite("frozen", {"sap": kinds}, {"dpsgd": {"epsilon": [None, 8]}}).defenses
+    decide = [str(rows[place].defense) for place in middle_strengths(rows)]
+    assert decide[0] == "frozen"
+    assert decide[1:5] == [str(rows[place].defense) for place in (1, 1, 3, 3)]
+    assert decide[5:] == ["dpsgd epsilon=8"] * 2
+    alike = SuiteRow(defense=SAP(eta=30), train=TrainSettings(epochs=5))
+    assert middle_strengths((SuiteRow(defense=SAP(eta=50)), alike)) == [0, 1]
+
+
+def test_what_a_trial_changes_of_a_defense_is_changed_at_every_strength():
+    tuned, other = SuiteRow(defense=JFT(epsilon=3)), SuiteRow(defense=JFT(epsilon=8))
+    for trial in trials_of(tuned, TrainSettings(), 100, 2):
+        moved = trial.at(other, tuned).row.defense
+        assert moved == trial.row.defense.model_copy(update={"epsilon": 8.0})
+        assert trial.at(tuned, tuned) == trial
 
 
 class Crowded(Engine):
