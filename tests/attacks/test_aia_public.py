@@ -136,3 +136,10 @@ def test_what_is_of_another_width_or_without_authors_is_not_guessed(base):
     told = Auxiliary(tokens, np.zeros(4, int), {"kind": np.zeros(4, int)})
     with pytest.raises(Silent, match="no mechanism"):
         PublicAttributes().guess(seen, replace(knowledge, auxiliary=told), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("authors", [[1] * 200, [0] + [1] * 199], ids=["one kind", "one author"])
+def test_where_public_text_cannot_teach_the_most_frequent_kind_is_guessed(base, authors):
+    _, truth = written(base, 150, 0)
+    found = attacked(base, SAP(eta=None), np.array(authors))
+    assert found == pytest.approx((truth == 1).mean())
