@@ -130,8 +130,9 @@ def _table(found: Tuning) -> Table:
         title_justify="left",
     )
     for row in _rows(found):
-        seeds = row["seeds"]
-        best = f"{row['utility']:.3f} of {seeds} seed{'s' * (seeds > 1)}"
+        seeds, best = row["seeds"], "as the tuned strength"
+        if row["utility"] is not None:
+            best = f"{row['utility']:.3f} of {seeds} seed{'s' * (seeds > 1)}"
         table.add_row(row["row"], row["trained by"], best, str(row["trials"]), row["on"])
     return table
 
@@ -142,7 +143,7 @@ def _rows(found: Tuning) -> list[dict[str, Any]]:
         {
             "row": str(choice.chosen.row),
             "trained by": choice.tuned.trained or "the suite's settings",
-            "utility": choice.chosen.utility,
+            "utility": None if choice.alike else choice.chosen.utility,
             "seeds": len(choice.chosen.records),
             "trials": len(choice.trials),
             "on": choice.tuned_on,

@@ -36,11 +36,13 @@ class Choice:
     Attributes:
         trials: all trials, the chosen one first, the others by utility on the held-out examples.
         tuned_on: texts on which they were trained and compared.
+        alike: whether they are of another strength of the defense, whose choice this row shares.
     """
 
     row: SuiteRow
     trials: Sequence[Trial]
     tuned_on: TunedOn = "private"
+    alike: bool = False
 
     @property
     def chosen(self) -> Trial:
@@ -180,6 +182,7 @@ def tune(
             row,
             [trial.at(row, every_row[tuned]) for trial in best(rows[tuned])],
             place_of(every_row[tuned]),
+            alike=tuned != place,
         )
         for place, (row, tuned) in enumerate(zip(every_row, deciding, strict=True))
         if tuned in rows

@@ -79,6 +79,7 @@ def place(leakboard, monkeypatch, tmp_path):
         chosen=SimpleNamespace(row="none", utility=0.5, records=[1]),
         trials=[1, 2],
         tuned_on="",
+        alike=False,
     )
     tuning = SimpleNamespace(choices=[choice], notes=["slow"])
     report = SimpleNamespace(method="none", passed=True, results=[], table=lambda: "rules")

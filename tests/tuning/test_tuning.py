@@ -172,6 +172,7 @@ def test_the_strengths_of_a_defense_may_share_the_trials_of_the_middle_one(tmp_p
     assert [row.defense for row in curve] == [row.defense for row in asked.defenses[:-1]]
     assert len({(row.train, row.trials, row.tuned_on) for row in curve}) == 1
     assert plain.trials != curve[0].trials
+    assert [choice.alike for choice in found.choices] == [True, True, False, True, False]
 
 
 def test_a_curve_is_rows_that_differ_in_one_parameter():
