@@ -190,7 +190,7 @@ class ClaimVerdict:
                 answer = f"contradicted: less than {least}{unit}"
             elif self.answer == "undecided" and claim.margin is not None:
                 excluded = f"below {low}, above {high}"
-            elif self.answer == "undecided" and self.size_is_excluded:
+            elif self.answer != "contradicted" and claim.margin is None and self.size_is_excluded:
                 excluded = f"the printed {printed}"
             elif self.answer == "undecided":
                 excluded = f"above {high}" if claim.expect == "more" else f"below {low}"

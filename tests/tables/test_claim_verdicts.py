@@ -96,6 +96,15 @@ def test_the_excluded_size_of_an_undecided_gain_is_the_printed_one():
     )
 
 
+def test_the_excluded_size_of_a_replicated_gain_is_told_too():
+    gain = claim(metric="utility", goal=None, expect="more", size=2.5, b={"defense": "sap"})
+    sap = cells("sap", {"eta": 75.0}, at(1.0), at(0.8))
+    mine = p3eft(at(1.0), utility=lambda seed: 0.814 + (0.0004, -0.0004, 0.0)[seed])
+    assert verdict(gain, sap, mine).words()[3:] == ("replicated", "the printed 2.5")
+    near = claim(metric="utility", goal=None, expect="more", size=1.4, b={"defense": "sap"})
+    assert verdict(near, sap, mine).words()[3:] == ("replicated", "–")
+
+
 def test_pairs_with_the_frozen_encoder_decide_nothing_about_no_protection():
     one = verdict(claim(), p3eft(at(0.5)), frozen(at(0.9)))
     assert one.answer == "not measured"
