@@ -39,6 +39,7 @@ from .outside import path_of as path_of
 from .outside import place as place
 from .outside import plain as plain
 from .outside import visible as visible
+from .record import FINAL as FINAL
 from .record import SCHEMA as SCHEMA
 from .record import BottomCost as BottomCost
 from .record import Cost as Cost

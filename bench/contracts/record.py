@@ -41,6 +41,8 @@ class Point(Part):
 
 
 Status = Literal["ok", "skipped", "failed", "diverged", "out-of-memory"]
+FINAL = frozenset[Status]({"ok", "diverged", "skipped"})
+"""Statuses that another run would not change; cells and attacks with other statuses are tried again."""
 
 
 class Leak(Part):

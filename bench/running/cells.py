@@ -34,7 +34,7 @@ from leakboard.bench.records import peak_megabytes, provenance
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.grants import with_derived_channels, with_recomputed_activations
-from leakboard.bench.running.isolation import error_line, free_memory, is_out_of_memory
+from leakboard.bench.running.isolation import error_line, is_out_of_memory
 from leakboard.bench.running.plan import PlannedCell
 from leakboard.bench.scoring import (
     answer_fields,
@@ -69,11 +69,8 @@ def run_cell(context: CellContext, transcripts: Path | None = None) -> Record:
     except Exception as error:
         if not is_out_of_memory(error):
             return record_without_result(planned, "failed", error_line(error), device)
-        record = record_without_result(
-            planned, "out-of-memory", str(error) or "out of memory", device
-        )
-    free_memory(device)
-    return record
+        reason = str(error) or "out of memory"
+        return record_without_result(planned, "out-of-memory", reason, device)
 
 
 def record_without_result(planned: PlannedCell, status: Status, reason: str, device: str) -> Record:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from leakboard.bench.contracts import (
+    FINAL,
     Leak,
     LeakboardError,
     Record,
@@ -26,8 +27,6 @@ from leakboard.bench.running.pairing import Pairing
 from leakboard.bench.running.plan import Plan, PlannedCell
 from leakboard.bench.running.reporting import Reporter
 
-FINAL = {"ok", "diverged", "skipped"}
-"""Statuses that another run would not change; cells with other statuses are tried again."""
 MIN_PAUSE, MAX_PAUSE = 0.05, 2.0
 """Seconds between two checks of cells that other processes are running."""
 
@@ -173,7 +172,8 @@ class Runner:
             isolated=self.isolated,
         )
         record = run_cell(context, self.transcripts)
-        if self.workers > 1 and backbone.device != "cpu":
+        is_shared = self.workers > 1 and backbone.device != "cpu"
+        if is_shared or record.status == "out-of-memory":
             free_memory(backbone.device)  # torch keeps it, and other workers may need it
         if record.status == "ok":
             record = record.model_copy(update={"leaks": [*record.leaks, *waiting]})

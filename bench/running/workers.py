@@ -130,7 +130,7 @@ def run_in_processes(
     pool = WorkerPool(job, cells, reporter, attempts)
     pool.run()
     if pool.crowded:
-        alone = replace(job, workers=1, threads=os.cpu_count() or 1, since=job.store.now())
+        alone = replace(job, workers=1, threads=job.threads * job.workers, since=job.store.now())
         WorkerPool(alone, cells, reporter, attempts, pool.finished - pool.crowded).run()
     return [job.store.require(key) for key in job.keys]
 

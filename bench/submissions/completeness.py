@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import get_args
 
-from leakboard.bench.contracts import Leak, Objective, Record, grouped, name_of
+from leakboard.bench.contracts import FINAL, Leak, Objective, Record, grouped, name_of
 from leakboard.bench.methods import Attack, registry
 from leakboard.bench.running import Pairing, pair
 from leakboard.bench.submissions.reproduction import LocalResources, local_method
@@ -126,7 +126,7 @@ def _is_attacked(record: Record) -> bool:
 
 
 def _unfinished(record: Record) -> Iterator[str]:
-    if record.status in ("failed", "out-of-memory"):
+    if record.status not in FINAL:
         yield f"ended {record.status}: {record.reason}; run it again"
     if record.provenance.dirty:
         yield "was made from a source tree with uncommitted changes; commit them and run it again"

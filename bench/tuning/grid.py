@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from rich.console import Console
 
 from leakboard.bench.contracts import (
+    FINAL,
     LeakboardError,
     Record,
     Recording,
@@ -145,12 +146,11 @@ def tune(
 
     if on == "auto" and lacking and any(row.defense.has_claim for row in suite.defenses):
         notes.append(f"claims do not cover this tuning, which used private examples: {lacking[0]}")
-    every_row = suite.defenses
-    deciding = middle_strengths(every_row) if one_strength else list(range(len(every_row)))
+    deciding = middle_strengths(suite.defenses) if one_strength else range(len(suite.defenses))
     idle = {(p.defense, p.cell.train) for p in plan.cells if p.skip_reason}
     rows = {
         place: trials
-        for place, row in enumerate(every_row)
+        for place, row in enumerate(suite.defenses)
         if place in deciding
         and (row.defense, row.over(base)) not in idle
         and (trials := trials_of(row, base, int(n), classes))
@@ -168,7 +168,7 @@ def tune(
             console.print(f"{len(own.cells)} trials on {texts} texts", highlight=False)
         with reporter_on(console, len(own.cells)) as reporter:
             records = (engine or Engine()).run(own, Store(folder), reporter, data)
-        if lost := [r for r in records if r.status in ("failed", "out-of-memory")]:
+        if lost := [r for r in records if r.status not in FINAL]:
             notes.append(
                 f"{len(lost)} of {len(records)} trials on {texts} texts were not trained and count as 0, so that other "
                 f"settings may have been chosen for it: {lost[0].reason}. The same command tries them again"
@@ -180,20 +180,21 @@ def tune(
     choices = {
         place: Choice(
             row,
-            [trial.at(row, every_row[tuned]) for trial in best(rows[tuned])],
-            place_of(every_row[tuned]),
-            alike=tuned != place,
+            [trial.at(row, suite.defenses[lead]) for trial in best(rows[lead])],
+            place_of(suite.defenses[lead]),
+            alike=lead != place,
         )
-        for place, (row, tuned) in enumerate(zip(every_row, deciding, strict=True))
-        if tuned in rows
+        for place, (row, lead) in enumerate(zip(suite.defenses, deciding, strict=True))
+        if lead in rows
     }
     tuned_rows = tuple(
-        choices[place].tuned if place in choices else row for place, row in enumerate(every_row)
+        choices[place].tuned if place in choices else row
+        for place, row in enumerate(suite.defenses)
     )
     trials = [trial for choice in choices.values() for trial in choice.trials]
     every = {record.key: record for trial in trials for record in trial.records}
-    tuned_suite = suite.model_copy(update={"defenses": tuned_rows})
-    return Tuning(tuned_suite, list(choices.values()), list(every.values()), notes)
+    tuned = suite.model_copy(update={"defenses": tuned_rows})
+    return Tuning(tuned, list(choices.values()), list(every.values()), notes)
 
 
 def _trials_suite(

@@ -38,12 +38,7 @@ class Trial:
 
     def at(self, row: SuiteRow, tuned: SuiteRow) -> Trial:
         """This trial, of the row `tuned`, for another strength of the same defense."""
-        tried = self.row.defense
-        changed = {
-            name: value
-            for name in type(tried).model_fields
-            if (value := getattr(tried, name)) != getattr(tuned.defense, name)
-        }
+        changed = _differences(tuned.defense, self.row.defense)
         defense = row.defense.model_copy(update=changed)
         return replace(self, row=row.model_copy(update={"defense": defense}))
 
@@ -94,23 +89,34 @@ def middle_strengths(rows: Sequence[SuiteRow]) -> list[int]:
 
     A curve is neighbouring rows of one defense that differ in nothing but one parameter.
     """
-    curves, found = list[tuple[set[str], list[int]]](), list[int]()
+    curves, varied = list[list[int]](), ""
     for place, row in enumerate(rows):
-        varied, curve = curves[-1] if curves else (set(), [])
-        changed = _changed(rows[curve[0]], row) if curve else None
-        if changed is not None and len(changed) == 1 and varied <= changed:
-            curves[-1] = (changed, [*curve, place])
+        name = _varied(rows[place - 1], row) if place else None
+        if name and varied in ("", name):
+            curves[-1].append(place)
+            varied = name
         else:
-            curves.append((set(), [place]))
-    for _, curve in curves:
+            curves.append([place])
+            varied = ""
+    found = list[int]()
+    for curve in curves:
         on = [place for place in curve if not rows[place].defense.undefended] or curve
         found += [on[(len(on) - 1) // 2]] * len(curve)
     return found
 
 
-def _changed(one: SuiteRow, other: SuiteRow) -> set[str] | None:
-    """Names of the parameters in which two rows differ; None if they differ in more than these."""
+def _varied(one: SuiteRow, other: SuiteRow) -> str | None:
+    """The parameter in which alone two rows of a defense differ; None if there is no such."""
     if (one.defense.name, one.own) != (other.defense.name, other.own):
         return None
-    before, after = one.defense.params, other.defense.params
-    return {name for name in before if before[name] != after[name]}
+    changed = [*_differences(one.defense, other.defense)]
+    return changed[0] if len(changed) == 1 else None
+
+
+def _differences(before: Defense, after: Defense) -> dict[str, Any]:
+    """The parameters in which two configurations of a defense differ, with the values of the second."""
+    return {
+        name: value
+        for name in type(after).model_fields
+        if (value := getattr(after, name)) != getattr(before, name)
+    }

@@ -40,13 +40,13 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         tasks = dict.fromkeys(row.setting.task for row in own)
         choices = [choose(own, task, goal.value) for task in tasks]
-        little = [choice for choice in choices if choice and 1 - choice.leakage.value <= MUCH]
+        little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
         if little:
-            best = min(little, key=lambda choice: choice.leakage.value)
-            rows = [choice.setting for choice in [best, *little] if choice.setting]
+            best = min(little, key=lambda one: one.leakage.value)
+            rows = [one.setting for one in [best, *little] if one.setting]
             words = (
                 f"{within} hides more than {format_percent(1 - best.leakage.value)} of {word} on "
-                f"{listing(task_name(choice.task) for choice in little)} (best: {rows[0].name})."
+                f"{listing(task_name(one.task) for one in little)} (best: {rows[0].name})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for one in choices:

@@ -19,8 +19,7 @@ loaded = cache(load_task)
 
 NEVER_ALL = {
     "base-size": {"aia-mlp", "keep-emulator"},
-    "base-size-mrpc": {"aia-mlp", "keep-emulator", "pooled-inversion"},
-    "base-size-qnli": {"aia-mlp", "keep-emulator", "pooled-inversion"},
+    "base-size-pairs": {"aia-mlp", "keep-emulator", "pooled-inversion"},
     "matrix": {"aia-mlp"},
     "precision": {"keep-emulator", "pooled-inversion"},
     "sap-figure2": {"keep-emulator", "pooled-inversion"},

@@ -182,6 +182,9 @@ def test_a_curve_is_rows_that_differ_in_one_parameter():
     assert decide[0] == "frozen"
     assert decide[1:5] == [str(rows[place].defense) for place in (1, 1, 3, 3)]
     assert decide[5:] == ["dpsgd epsilon=8"] * 2
+    # Records leave `head` out at its default, which is a value as every other.
+    heads = suite({"sap": {"eta": 50, "head": ["customer", "vendor"]}}).defenses
+    assert middle_strengths(heads) == middle_strengths(heads[::-1]) == [0, 0]
     alike = SuiteRow(defense=SAP(eta=30), train=TrainSettings(epochs=5))
     assert middle_strengths((SuiteRow(defense=SAP(eta=50)), alike)) == [0, 1]
 
