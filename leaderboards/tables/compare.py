@@ -13,12 +13,7 @@ from pydantic import ConfigDict, Field
 
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.tables.defenses import class_of
-from leakboard.leaderboards.tables.intervals import (
-    MISSING,
-    Interval,
-    mean_interval,
-    standard_error,
-)
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval, standard_error
 from leakboard.leaderboards.tables.results import Result
 from leakboard.leaderboards.tables.settings import UNLEARNT, gain_over
 
@@ -181,6 +176,7 @@ class Rows:
     cut: int | tuple[int, ...] | None = None
     undefended: bool | None = None
     task: str | tuple[str, ...] | None = None
+    model: str | tuple[str, ...] | None = None
     train: Mapping[str, OneOrMore] = field(default_factory=dict)
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
@@ -190,6 +186,7 @@ class Rows:
         return (
             self.matches(row.defense, _parameters(row), setting.cut, setting.undefended)
             and (self.task is None or _admits(self.task, setting.task))
+            and (self.model is None or _admits(self.model, setting.model))
             and all(_admits(wanted, getattr(train, n)) for n, wanted in self.train.items())
         )
 

@@ -19,7 +19,6 @@ loaded = cache(load_task)
 
 NEVER_ALL = {
     "base-size": {"aia-mlp", "keep-emulator"},
-    "base-size-pairs": {"aia-mlp", "keep-emulator", "pooled-inversion"},
     "matrix": {"aia-mlp"},
     "precision": {"keep-emulator", "pooled-inversion"},
     "sap-figure2": {"keep-emulator", "pooled-inversion"},
@@ -42,7 +41,7 @@ def test_every_built_in_suite_loads_under_its_own_name(name: str) -> None:
 def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     name: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = {"gemma": "tiny-gpt2", "mpnet": "tiny-bert"}  # which are downloaded, or dequantised
+    quick = {"gemma": "tiny-gpt2", "smollm2": "tiny-gpt2", "mpnet": "tiny-deep-bert"}  # not embedded
     monkeypatch.setattr(
         planning, "load_backbone", lambda name, device: load_tiny(quick.get(name, name))
     )
