@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
-from leakboard.leaderboards.rendering import (
-    Plot,
-    draw_figure,
-    draw_on_axes,
-    save,
-    styled,
-)
+from leakboard.leaderboards.rendering import Plot, draw_figure, draw_on_axes, save, styled
 from leakboard.leaderboards.tables import STRONGEST, RecordSet
 
 if TYPE_CHECKING:

@@ -35,32 +35,37 @@ Audits = Sequence[tuple[Record, Leak]]
 
 def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one."""
-    within = f"at a cost of at most {BUDGET:g} points, no defense"
+    within = f"at a cost of at most {BUDGET:g} points, no measured setting"
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         tasks = dict.fromkeys(row.setting.task for row in own)
         choices = [choose(own, task, goal.value) for task in tasks]
+        # Where tuning gains no more than the budget, a model that learned nothing is within it.
+        choices = [
+            c for c in choices if (r := c.setting or c.nearest) and gained(table, r) > BUDGET
+        ]
         little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
         if little:
             best = min(little, key=lambda one: one.leakage.value)
             rows = [one.setting for one in [best, *little] if one.setting]
             words = (
                 f"{within} hides more than {format_percent(1 - best.leakage.value)} of {word} on "
-                f"{listing(task_name(one.task) for one in little)} (best: {rows[0].name})."
+                f"{listing(task_name(one.task) for one in little)} (best: {rows[0].setting.choice})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for one in choices:
             row, near, where = one.setting, one.nearest, f"the {word} on {task_name(one.task)}"
             if row and one not in little:
                 words = (
-                    f"{row.name} hides {format_percent(1 - one.leakage.value)} of {where}, for "
+                    f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of {where}, for "
                     f"{_cost(row, row.cost)} ({_ends(row.cost)})."
                 )
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
-            elif near:
+            elif near and near.cost.low > BUDGET:
                 words = (
-                    f"{within} clearly hides {where}: the cheapest that does, {near.name}, costs "
-                    f"{_cost(near, near.cost)}."
+                    f"{within} clearly lowers the leakage of {where}: the cheapest that does, "
+                    f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for "
+                    f"{_cost(near, near.cost)} ({_ends(near.cost)})."
                 )
                 yield Finding.of("headlines", words, "cost", near.cost, [near])
 
@@ -84,8 +89,8 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {format_points(cost.value)} of the "
-            f"{format_points(_gained(table, row))} {row.setting.unit} that tuning gains ({row.name}; {_ends(cost)})."
+            f"Hiding at least half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {of_gain(table, row, cost)} that "
+            f"tuning gains ({row.setting.choice}, hides {format_percent(1 - row.leakage.value)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
 
@@ -107,12 +112,19 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
         most = max(rows, key=lambda row: row.advantage.value)
         words = (
             f"no defense can be judged by {GOAL_WORDS[goal]} on {listing(task_name(r.setting.task) for r in rows)}: "
-            f"without protection, the strongest attack reaches an advantage of {format_interval(most.advantage)}."
+            f"without protection, the strongest attack that ran, `{most.attack}`, reaches an advantage of "
+            f"{format_interval(most.advantage)}."
         )
         yield Finding.of("idle", words, "advantage", most.advantage, [most, *rows])
 
 
-def _gained(table: ResultsTable, row: Result) -> float:
+def of_gain(table: ResultsTable, row: Result, cost: Interval) -> str:
+    """'22.0 of the 35.5 points'."""
+    gain = format_points(gained(table, row))
+    return f"{format_points(cost.value)} of the {gain} {row.setting.unit}"
+
+
+def gained(table: ResultsTable, row: Result) -> float:
     """Points by which no protection is better than the untuned model where a setting was compared."""
     group = next(g for g in table.groups if any(one is row.setting for one in g.settings))
     both = [one for one in (group.reference, group.untuned) if one]  # else there is no cost

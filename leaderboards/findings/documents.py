@@ -4,7 +4,7 @@
     - a sentence
     <!-- /findings -->
 
-`findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
+`findings: all` has all findings, `findings: front` a table and four sentences. `<!-- claims: SAP -->` has the claims of
 a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
 `<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims, costs and leakages need;
 `<!-- records: tuning -->` and `<!-- records: hours -->` have the trials of settings and what cells took.
@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
-from leakboard.leaderboards.findings.answers import least_cost_of_halving
+from leakboard.leaderboards.findings.answers import least_cost_of_halving, of_gain
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.findings.power import board_power, claims_power
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
@@ -36,7 +36,6 @@ from leakboard.leaderboards.tables import (
     claim_verdicts,
     display_name,
     format_percent,
-    format_points,
     paper_tables,
     printed_claims,
 )
@@ -159,7 +158,7 @@ def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
 
 
 def front(table: ResultsTable, found: Sequence[Finding]) -> str:
-    """A table of the leakage within the budget for each goal, and at most three sentences."""
+    """A table of the leakage within the budget for each goal, and at most four sentences."""
     halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:
@@ -173,14 +172,16 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
         best, half = choose(table, task, goal.value), halving.get((goal, task))
         leak = "not clearly below 100 %"
         if best.setting is not None:
-            leak = f"{format_percent(best.leakage.value)} ({best.setting.name})"
-        cost = "no measured setting"
-        if half is not None and half.setting is not None:
-            cost = f"{format_points(half.value.value)} {half.setting.setting.unit} ({half.setting.name})"
+            leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"
+        cost = "none that still learns"
+        if half is not None and (cheapest := half.setting) is not None:
+            hides = f"hides {format_percent(1 - cheapest.leakage.value)}"
+            cost = f"{of_gain(table, cheapest, half.value)} ({cheapest.setting.choice}; {hides})"
         rows.append((GOAL_WORDS[goal], task_name(task), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {finding.rule: finding for finding in reversed(found)}
-    shown = [first[rule] for rule in ("headlines", "elsewhere", "text") if rule in first]
+    rules = ("headlines", "elsewhere", "text", "detector")
+    shown = [first[rule] for rule in rules if rule in first]
     return f"{markdown(head, rows)}\n\n{bullets(shown)}"
 
 

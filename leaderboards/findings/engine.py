@@ -11,6 +11,7 @@ from leakboard.leaderboards.findings.finding import Finding, listing, model_name
 from leakboard.leaderboards.tables import (
     ALL,
     GOAL_WORDS,
+    UNLEARNT,
     Difference,
     Metric,
     Reader,
@@ -49,9 +50,10 @@ USUAL = ("minilm", "dialogue-gpt", "stories260k")
 class Contrast:
     """Comparison of rows `a` with otherwise equal rows `b`; the pairs of a rule are one family for Holm's correction.
 
-    Leakages are compared only of rows that strong attacks met. Sentences may contain {a} and {b} (defenses), {at}
-    (parameters), {x} and {y} (the metric of a and b), {d} (their difference), {ci} (its interval), {goal}, {task},
-    {attack} and {other} (attacks), {n} (number of clear pairs), {pairs} or {settings} (their number), and {margin}.
+    Leakages are compared only of rows that strong attacks met and that learned their task. Sentences may contain {a} and
+    {b} (defenses), {at} (parameters), {x} and {y} (the metric of a and b), {span} (that of all a), {d} (their difference),
+    {ci} (its interval), {goal}, {task}, {attack} and {other} (attacks), {n} (number of clear pairs), {pairs} or {settings}
+    (their number), and {margin}.
 
     Attributes:
         more, less: sentence if `a` is clearly more, or less, than `b`; '' for none.
@@ -78,7 +80,11 @@ class Contrast:
 
     def differences(self, table: ResultsTable) -> list[Difference]:
         shares = self.metric == "leakage"
-        rows = [r for r in table.under(self.reader) if not (shares and r.is_weakly_attacked)]
+        rows = [
+            row
+            for row in table.under(self.reader)
+            if not (shares and (row.is_weakly_attacked or row.cost_reason == UNLEARNT))
+        ]
         if self.versus is None:
             place = place_but(self.differ, self.a, self.b)
             return differences(rows, self.goal, self.metric, self.a, self.b, place)
@@ -107,29 +113,28 @@ class Contrast:
                 ]
                 if clear and words:
                     first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
-                    yield _finding(self, words, [first, *clear], len(clear), len(of_task))
+                    yield _finding(self, words, [first, *clear], len(clear), of_task)
         if alike and self.same:
             widest = max(alike, key=lambda gap: abs(gap.mean.value))
-            yield _finding(self, self.same, [widest, *alike], len(alike), len(alike))
+            yield _finding(self, self.same, [widest, *alike], len(alike), alike)
 
 
 @dataclass(frozen=True)
 class Level:
-    """Defenses and tasks whose certified and strongly attacked settings all clearly leak more or less than a bound.
+    """Defenses and tasks whose certified and strongly attacked settings all clearly leak more than a bound.
 
     Attributes:
-        least, most: lower or upper bound of all intervals.
+        least: lower bound of all intervals.
         elsewhere: select defenses that are made for other goals.
-        words: sentence with {defenses}, {tasks}, {x} (the leakage nearest to the bound), {success},
-            {success_percent}, {metric}, {attack} and {settings} (their number).
+        words: sentence with {defenses}, {tasks}, {x} (the smallest leakage), {success_percent}, {attack} and {settings}
+            (their number).
     """
 
     name: str
     rows: Rows
     goal: Goal
     words: str
-    least: float | None = None
-    most: float | None = None
+    least: float
     elsewhere: bool = False
 
     def evaluate(self, table: ResultsTable) -> Iterator[Finding]:
@@ -141,26 +146,20 @@ class Level:
             if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline)
         )
         groups = grouped(asked, lambda row: (row.defense, row.setting.task))
-        rows = [row for own in groups.values() if all(map(self._holds, own)) for row in own]
+        held = (own for own in groups.values() if all(r.leakage.low >= self.least for r in own))
+        rows = [row for own in held for row in own]
         if not rows:
             return
-        order = max if self.least is None else min
-        nearest = order(rows, key=lambda row: row.leakage.value)
+        nearest = min(rows, key=lambda row: row.leakage.value)
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
             tasks=listing(task_name(row.setting.task) for row in rows),
             x=format_percent(nearest.leakage.value),
-            success=format_number(nearest.success.value),
             success_percent=format_percent(nearest.success.value),
-            metric=nearest.metric.removesuffix(" (sign-free)"),
             attack=f"`{nearest.attack}`",
             settings=count(len({id(row.setting) for row in rows}), "setting"),
         )
         yield Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
-
-    def _holds(self, row: Result) -> bool:
-        low, high = row.leakage.low, row.leakage.high
-        return low >= self.least if self.least is not None else high <= (self.most or 0.0)
 
 
 def _aim(row: Result) -> tuple[int, Goal, str]:
@@ -168,7 +167,7 @@ def _aim(row: Result) -> tuple[int, Goal, str]:
 
 
 def _finding(
-    rule: Contrast, words: str, differences: Sequence[Difference], n: int, of: int
+    rule: Contrast, words: str, differences: Sequence[Difference], n: int, of: Sequence[Difference]
 ) -> Finding:
     """The sentence, with the numbers of the first difference and the evidence of all."""
     first = differences[0]
@@ -176,12 +175,14 @@ def _finding(
     show = _format(rule.metric, a)
     value, low, high = first.mean.ends
     ends = sorted((abs(low), abs(high))) if low * high >= 0 else [low, high]
+    values = sorted(_value(gap.a, rule.metric) for gap in of)
     sentence = words.format(
         a=display_name(a.defense),
         b=display_name(b.defense),
         at=_at(a, rule.at),
         x=show(_value(a, rule.metric)),
         y=show(_value(b, rule.metric)),
+        span=f", {show(values[0]).removesuffix(' %')} to {show(values[-1])}" if len(of) > 1 else "",
         d=show(abs(value)),
         ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
         goal=GOAL_WORDS[a.goal],
@@ -189,8 +190,8 @@ def _finding(
         attack=f"`{a.attack}`",
         other=f"`{b.attack}`",
         n=n,
-        pairs=count(of, "pair"),
-        settings=count(of, "setting"),
+        pairs=count(len(of), "pair"),
+        settings=count(len(of), "setting"),
         margin=f"{100 * rule.margin:g} points",
     )
     rows = [row for difference in differences for row in (difference.a, difference.b)]

@@ -28,7 +28,7 @@ P3EFT = Rows("p3eft", undefended=False)
 DIRECT = Rows("jft", {"phase1": "direct", "epsilon": ANY_VALUE})
 FIRST_PHASE = ("miss_rate", "light", "checked")
 """Parameters that only one kind of JFT's first phase has."""
-LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({n} of {settings})."
+LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({settings}{span})."
 ATTACKER = "reads {x} of the tokens on {task}, {other} {y} ({a}, {at}; {n} of {settings})."
 
 
@@ -53,21 +53,19 @@ RULES: tuple[Contrast | Level, ...] = (
         more=LEAKS["more"]),
     Contrast("both", LEAKAGE, BOTH, SAP, INPUTS, more=LEAKS["more"], less=LEAKS["less"]),
     Contrast("both", UTILITY, BOTH, SAP, **USEFUL),
-    Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False, task=("sst2", "qnli", "mrpc")), LABELS,
-        "P³EFT with one server does not hide labels on {tasks}: {attack} recovers all of them ({metric} {success}).",
+    Level("labels", Rows("p3eft", {"servers": "one"}, undefended=False), LABELS,
+        "P³EFT with one server does not hide labels on {tasks}: attacks such as {attack} recover all of them ({settings}).",
         least=0.95),
     Level("labels", Rows("dc", undefended=False), LABELS,
         "DC does not hide labels from a server that sees gradients: attacks recover all of them on {tasks} ({settings}).",
         least=0.95),
-    Level("labels", Rows("frozen"), LABELS,
-        "A frozen encoder leaks {x} of labels on {tasks}: what it sends does not depend on them.", most=0.05),
     Level("elsewhere", Rows(), LABELS,
         "Labels also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
     Level("elsewhere", Rows(), INPUTS,
         "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
-    Level("text", Rows("sap", task=("dialogues", "replies")), LABELS,
-        "Noise at the input does not hide the text of a language model: attacks such as {attack} read all of it on "
-        "{tasks} ({settings}).", least=0.95),
+    Level("text", Rows("sap", undefended=False, task=("dialogues", "replies")), LABELS,
+        "Noise at the input does not hide the text that a language model learns to write: attacks such as {attack} "
+        "read all of it on {tasks} ({settings}).", least=0.95),
     Level("identity", Rows(("sap", "sap-cti"), {"eta": (90, 110)}), IDENTITY,
         "Noisy words tell {attack} which text was sent for {success_percent} of texts on {tasks} at η ≥ 90 ({settings}).",
         least=0.95),
@@ -92,9 +90,9 @@ RULES: tuple[Contrast | Level, ...] = (
         more="SAP leaks more inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at} "
         "({n} of {pairs}).",
         less="SAP leaks fewer inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at}."),
-    Level("depth", Rows("sap", {"eta": None}, cut=(3, 5)), INPUTS,
-        "Depth alone does not hide inputs: behind half or more of MiniLM's blocks, {attack} reads {success_percent} "
-        "of the tokens ({tasks}).", least=0.95),
+    Level("depth", Rows("sap", {"eta": None}, cut=(2, 3, 4, 5)), INPUTS,
+        "Depth alone does not hide inputs: behind two to five blocks, {attack} reads {success_percent} of the tokens "
+        "on {tasks} ({settings}).", least=0.95),
     Contrast("depth", LEAKAGE, Rows("sap", {"eta": ANY_VALUE}, cut=5), Rows("sap", {"eta": ANY_VALUE}, cut=0), INPUTS,
         more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
         "not {y}."),
@@ -111,7 +109,7 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("twin", LEAKAGE, P3EFT, Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS,
-        less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({n} of {settings}).",
+        less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({settings}{span}).",
         differ=("epsilon", "dropout")),
     Contrast("twin", LEAKAGE, Rows(INPUT_NOISE, undefended=False), Rows(INPUT_NOISE, undefended=True), ATTRIBUTES,
         less=LEFT, differ=("eta", "epsilon", "reversal")),

@@ -24,6 +24,7 @@ from leakboard.leaderboards.tables.compare import (
 from leakboard.leaderboards.tables.intervals import count, format_interval, format_number
 from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.results import ResultsTable
+from leakboard.leaderboards.tables.settings import Setting
 
 TABLE = Path(__file__).with_name("claims.yaml")
 
@@ -62,8 +63,6 @@ class PrintedClaim(Part):
     """The paper's attacks; empty for the strongest attack."""
     channel: Channel | None = None
     """The channel that these attacks read, if they can read several."""
-    view: Literal["train", "test"] | None = None
-    """The attacked examples; None for all."""
     note: str = ""
 
     @model_validator(mode="after")
@@ -72,10 +71,8 @@ class PrintedClaim(Part):
         if attacked != (self.goal is not None):
             needs = "needs a goal" if attacked else "has no goal"
             raise ValueError(f"goal: the metric '{self.metric}' {needs}")
-        if not attacked and (self.attacks or self.channel or self.view):
-            raise ValueError(
-                f"attacks: the metric '{self.metric}' has no attacks, no channel and no view"
-            )
+        if not attacked and (self.attacks or self.channel):
+            raise ValueError(f"attacks: the metric '{self.metric}' has no attacks and no channel")
         if (self.expect == "equal") != (self.margin is not None):
             raise ValueError("margin: belongs to `expect: equal`, and only there")
         if self.size is None:
@@ -222,14 +219,18 @@ def verdict(claim: PrintedClaim, differences: Sequence[Difference]) -> Answer:
     """Verdict on a claim from corrected differences.
 
     Contradicted if one is clear in the other direction, or if all exclude an effect that matters; replicated if one is
-    clear and none contradicts.
+    clear on each task and none contradicts. No mean may lie beyond the margin of a replicated claim of equality.
     """
-    answers = {_answer(claim, gap) for gap in differences}
+    answers = [_answer(claim, gap) for gap in differences]
     if not answers:
         return "not measured"
     if "contradicted" in answers or all(_is_negligible(claim, gap) for gap in differences):
         return "contradicted"
-    return "replicated" if "replicated" in answers else "undecided"
+    if claim.margin and any(abs(gap.mean.value) > claim.margin for gap in differences):
+        return "undecided"
+    told = zip(differences, answers, strict=True)
+    shown = {gap.a.setting.task for gap, answer in told if answer == "replicated"}
+    return "replicated" if shown == {*claim.task} else "undecided"
 
 
 def _is_negligible(claim: PrintedClaim, gap: Difference) -> bool:
@@ -267,7 +268,7 @@ def _evaluate(claim: PrintedClaim, table: ResultsTable) -> ClaimVerdict:
     answer = verdict(claim, known)
     reason = next((gap.reason for gap in compared), "no pair of settings was measured")
     deciding = [gap for gap in known if _answer(claim, gap) == answer] or known
-    speaking = min(deciding, key=lambda gap: _rank(claim, gap), default=None)
+    speaking = min(deciding, key=_rank, default=None)
     return ClaimVerdict(claim, answer, answer, known, speaking, "" if known else reason)
 
 
@@ -278,11 +279,15 @@ def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]
     rows = [row for row in every if row.setting.task in claim.task]
     place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
-    return differences(rows, claim.goal, metric, claim.a, claim.b, place)
+    found = differences(rows, claim.goal, metric, claim.a, claim.b, place)
+    return [gap for gap in found if claim.margin is None or _is_alike(gap.a.setting, gap.b.setting)]
 
 
-def _rank(claim: PrintedClaim, gap: Difference) -> tuple[float, float]:
-    """Order of pairs: most seeds first, then nearest to the printed size, or most precise."""
-    if claim.size is not None:
-        return -gap.seeds, abs(gap.mean.value - claim.size)
+def _is_alike(a: Setting, b: Setting) -> bool:
+    """Whether two settings were trained alike, or tuned; otherwise the training alone may tell them apart."""
+    return bool(a.trials) or a.first.cell.train == b.first.cell.train
+
+
+def _rank(gap: Difference) -> tuple[float, float]:
+    """Order of pairs: most seeds first, then most precise. It does not depend on what the paper prints."""
     return -gap.seeds, gap.mean.high - gap.mean.low

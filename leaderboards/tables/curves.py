@@ -8,13 +8,7 @@ from math import inf
 from statistics import fmean
 from typing import Literal
 
-from leakboard.bench.contracts import (
-    Goal,
-    LeakboardError,
-    did_you_mean,
-    grouped,
-    notebook_html,
-)
+from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped, notebook_html
 from leakboard.leaderboards.tables.defenses import display_name, goals_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from leakboard.leaderboards.tables.defenses import (
     class_of,
     describe_limit,
     display_name,
+    format_parameter,
     labels_of,
     other_params,
 )
@@ -75,6 +77,14 @@ class Setting:
         """'SAP, η = 75': the defense as its authors write it, with its setting."""
         shown = display_name(self.defense)
         return shown if self.label == self.defense else f"{shown}, {self.label}"
+
+    @property
+    def choice(self) -> str:
+        """The name without circumstances, which nobody chooses, such as 'missed'; with a mark if nothing was tuned."""
+        params, outside = json.loads(self.params), class_of(self.defense).circumstances
+        circumstances = {format_parameter(n, params[n]) for n in outside & params.keys()}
+        parts = [part for part in self.name.split(", ") if part not in circumstances]
+        return ", ".join(parts if self.trials else [*parts, "not tuned"])
 
     @property
     def metric(self) -> str:

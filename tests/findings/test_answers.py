@@ -1,7 +1,7 @@
 """Headlines, the cost of halving, where nothing works, and audits, on synthetic records."""
 
 import pytest
-from records import leak, record
+from records import estimate, leak, record
 
 from leakboard.bench.contracts import Channel, Claim, Goal
 from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
@@ -38,29 +38,54 @@ def sentences(rule, records):
 def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
-        "At a cost of at most 3 points, no defense hides more than 7 % of inputs on MRPC and SST-2 "
-        "(best: SAP, η = 110)."
+        "At a cost of at most 3 points, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
+        "(best: SAP, η = 110, not tuned)."
     )
     assert len(one.keys) == 6
 
 
 def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
     (said,) = sentences(headlines, sweep(CHEAP, leaks={110: 0.93, 75: 0.3, 60: 0.2}))
-    assert said.startswith("SAP, η = 75 hides 74 % of the inputs on SST-2, for 1.6 points")
+    assert said.startswith(
+        "SAP, η = 75, not tuned, hides 74 % of the inputs on SST-2, for 1.6 points"
+    )
 
 
 def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
     (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
     assert said == (
-        "At a cost of at most 3 points, no defense clearly hides the inputs on SST-2: the cheapest that does, "
-        "SAP, η = 110, costs 4.1 points."
+        "At a cost of at most 3 points, no measured setting clearly lowers the leakage of the inputs on SST-2: the "
+        "cheapest that does, SAP, η = 110, not tuned, leaks 93 % for 4.1 points (95 % CI 3.9 to 4.3)."
     )
+
+
+def test_no_setting_is_called_too_dear_whose_cost_may_lie_within_the_budget():
+    rising = sweep({110: 0.86, 75: 0.8, 60: 0.7})
+    wild = [
+        one.model_copy(update={"utility": estimate(0.86 + (0.04, -0.04, 0.0)[one.cell.seed])})
+        if one.cell.defense.params.get("eta") == 110
+        else one
+        for one in rising
+    ]
+    assert len(sentences(headlines, rising)) == 1
+    assert sentences(headlines, wild) == []
+
+
+def test_a_task_on_which_tuning_gains_less_than_the_budget_has_no_headline():
+    hardly = [
+        one.model_copy(update={"utility": estimate(0.88)})
+        if one.cell.defense.name == "untuned"
+        else one
+        for one in sweep(CHEAP, leaks={110: 0.93, 75: 0.3, 60: 0.2})
+    ]
+    assert sentences(headlines, hardly) == []
 
 
 def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
     assert said.startswith(
-        "Hiding half of the inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains ("
+        "Hiding at least half of the inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains "
+        "(SAP, η = 75, not tuned, hides 63 %; "
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
     assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
@@ -70,7 +95,7 @@ def test_a_goal_on_which_no_attack_works_is_said_with_the_tasks_and_the_largest_
     weak = [*sweep(DEAR, twin=0.2), *sweep(DEAR, "mrpc", twin=0.15)]
     (one,) = idle(results_table(weak))
     assert one.sentence.startswith("No defense can be judged by inputs on MRPC and SST-2: ")
-    assert "advantage of 0.16" in one.sentence
+    assert "the strongest attack that ran, `eia-nn`, reaches an advantage of 0.16" in one.sentence
     assert sentences(idle, sweep(DEAR)) == []
 
 

@@ -203,7 +203,7 @@ def test_a_level_is_told_where_every_setting_is_clearly_on_its_side(rule):
     rows = rule.rows
     if rule.elsewhere:
         rows = replace(rows, defense="p3eft" if rule.goal == Goal.INVERSION else "sap")
-    clear, unclear = (at(0.995), at(0.9)) if rule.least is not None else (at(0.001), at(0.2))
+    clear, unclear = at(0.995), at(0.9)
 
     def level(share):
         return said(rule, cells(rows, lambda seed: [attacked(rule.goal, share(seed))]))
@@ -330,3 +330,41 @@ def test_what_weak_attacks_leave_is_no_finding(channel):
         strong = attacked(Goal.MEMBERSHIP, 0.9).model_copy(update={"channel": channel})
         made.append(record("none", {}, seed, leaks=[strong], undefended=True, limit=500))
     assert len(said(rule, made)) == (channel != Channel.MODEL)
+
+
+def test_what_a_model_leaks_that_learned_nothing_is_no_merit():
+    rule = next(
+        one for one in RULES if one.name == "private-training" and one.goal == Goal.MEMORISATION
+    )
+
+    def noisy(utility):
+        made = []
+        for seed in SEEDS:
+            leaks = [attacked(rule.goal, 0.2 + seed / 1000)]
+            own = record("dpsgd", {"epsilon": 3.0}, seed, utility + seed / 1000, leaks)
+            open_ = [attacked(rule.goal, 0.9)]
+            made += [
+                own,
+                record("none", {}, seed, 0.9, open_, undefended=True),
+                record("untuned", {}, seed, 0.5, []),
+            ]
+        return said(rule, made)
+
+    assert len(noisy(0.8)) == 1
+    assert noisy(0.5) == []
+
+
+def test_what_all_settings_leak_is_told_beside_the_clearest():
+    rule = next(
+        one for one in RULES if one.name == "private-training" and one.goal == Goal.MEMBERSHIP
+    )
+    made = []
+    for seed in SEEDS:
+        made.append(
+            record("none", {}, seed, leaks=[attacked(Goal.MEMBERSHIP, 1.0)], undefended=True)
+        )
+        for epsilon, share in ((8.0, 0.7), (1.0, 0.1)):
+            leaks = [attacked(Goal.MEMBERSHIP, share + seed / 1000)]
+            made.append(record("dpsgd", {"epsilon": epsilon}, seed, leaks=leaks))
+    (one,) = said(rule, made)
+    assert one.sentence.endswith("(2 settings, 10 to 70 %).")

@@ -87,10 +87,10 @@ def test_the_sentence_says_what_the_budget_buys_and_what_half_costs():
     half = "To halve what is read costs 7.0 points (SAP, η = 50)."
     assert (
         sentence_of(question, 1.0)
-        == f"Texts: within 1 point no defense clearly hides anything. {half}"
+        == f"Texts: within 1 point no measured setting clearly hides anything. {half}"
     )
     assert re.fullmatch(
-        rf"Texts: within 3 points nothing hides more than \d\d % \(best: SAP, η = 90\)\. {re.escape(half)}",
+        rf"Texts: within 3 points no measured setting hides more than \d\d % \(best: SAP, η = 90\)\. {re.escape(half)}",
         sentence_of(question),
     )
     assert re.fullmatch(

@@ -126,8 +126,46 @@ def test_one_clear_pair_among_undecided_ones_decides_and_a_contrary_one_contradi
     dc_mrpc = cells("dc", {"weight": 0.5}, at(0.3), task="mrpc")
     mine = p3eft(at(0.5))
     mine_mrpc = p3eft(at(0.6), task="mrpc")
-    assert verdict(more, dc, mine).answer == "replicated"
     assert verdict(more, dc, mine, dc_mrpc, mine_mrpc).answer == "contradicted"
+
+
+def test_a_claim_about_two_tasks_is_replicated_if_it_is_clear_on_both():
+    less = claim(metric="success", b={"defense": "none"}, task=["sst2", "mrpc"])
+    here = plain(), p3eft(at(0.5))
+    there = plain("mrpc"), p3eft(at(0.5), task="mrpc")
+    assert verdict(less, *here).answer == "undecided"
+    assert verdict(less, *here, *there).answer == "replicated"
+    assert (
+        verdict(less, *here, plain("mrpc"), p3eft(about(0.65), task="mrpc")).answer == "undecided"
+    )
+
+
+def test_equality_is_not_replicated_beside_a_pair_whose_mean_lies_beyond_the_margin():
+    equal = claim(metric="utility", goal=None, expect="equal", margin=1)
+    near = p3eft(at(1.0), utility=at(0.902))
+    spread = p3eft(at(1.0), weight=0.3, utility=lambda seed: 0.9 + (0.02, 0.05, -0.01)[seed])
+    assert verdict(equal, plain(), near, spread).answer == "undecided"
+
+
+def test_equality_asks_for_equal_training_or_tuning():
+    equal = claim(metric="utility", goal=None, expect="equal", margin=1)
+    longer = [
+        r.model_copy(
+            update={
+                "cell": r.cell.model_copy(
+                    update={"train": r.cell.train.model_copy(update={"epochs": 9})}
+                )
+            }
+        )
+        for r in p3eft(at(1.0), utility=at(0.902))
+    ]
+    assert verdict(equal, plain(), longer).answer == "not measured"
+
+
+def test_the_reported_pair_does_not_depend_on_what_the_paper_prints():
+    near, precise = p3eft(lambda seed: 0.7 + NOISY[seed] / 9), p3eft(at(0.5), weight=0.3)
+    told = verdict(claim(size=-0.3), plain(), near, precise)
+    assert told.speaking.a.setting.params == '{"weight": 0.3}'
 
 
 def test_a_pair_that_is_clear_without_correction_alone_decides_nothing():
@@ -259,3 +297,12 @@ def test_attacks_that_read_nothing_show_no_equality():
     blind = claim(a={"defense": "p3eft"}, b={"defense": "dc"}, metric="success")
     nothing = [cells("dc", {"weight": 0.5}, at(0.0)), p3eft(at(0.0))]
     assert verdict(blind, *nothing).answer == "undecided"
+
+
+def test_a_claim_may_name_a_model():
+    about_minilm = claim(a={"defense": "p3eft", "model": "minilm"})
+    about_mpnet = claim(a={"defense": "p3eft", "model": "mpnet"})
+    records = [*plain(), *p3eft(at(0.5))]
+    assert {one.cell.model for one in records} == {"minilm"}
+    assert verdict(about_minilm, records).answer == "replicated"
+    assert verdict(about_mpnet, records).answer == "not measured"

@@ -308,7 +308,10 @@ def example(**changes: Any) -> dict[str, Any]:
         ({"metric": "success"}, "goal: the metric 'success' needs a goal"),
         ({"goal": "label"}, "goal: the metric 'utility' has no goal"),
         ({"attacks": ["eia-nn"]}, "attacks: the metric 'utility' has no attacks"),
-        ({"view": "train"}, "attacks: the metric 'utility' has no attacks, no channel and no view"),
+        (
+            {"channel": "tokens"},
+            "attacks: the metric 'utility' has no attacks and no channel",
+        ),
         ({"goal": "labels", "metric": "success"}, "goal: Input should be 'inversion'"),
         ({"expect": "equal"}, "margin: belongs to `expect: equal`"),
         ({"margin": 1}, "margin: belongs to `expect: equal`"),

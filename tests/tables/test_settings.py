@@ -165,3 +165,20 @@ def test_groups_that_words_do_not_distinguish_are_named_by_their_data_where_thes
     found = groups(evaluate="test")
     assert last(found) == {f"setup {digits}" for digits in found}
     assert not any("data" in words for words in describe_groups(group_records([one])).values())
+
+
+def test_what_a_customer_chooses_is_named_without_circumstances_and_with_a_mark_if_not_tuned():
+    params = {"epsilon": 3.0, "canaries": "missed", "detector": "patterns"}
+    missed = seeds("jft", (0.9, 0.9), (0.5, 0.5), params=params)
+    found = seeds("jft", (0.9, 0.9), (0.5, 0.5), params=params | {"canaries": "masked"})
+    (group,) = groups_of([*missed, *found])
+    names = {setting.name: setting.choice for setting in group.settings}
+    assert names == {
+        "JFT, ε = 3, missed": "JFT, ε = 3, not tuned",
+        "JFT, ε = 3, masked": "JFT, ε = 3, not tuned",
+    }
+    tuned = missed[0].provenance.model_copy(update={"trials": ("a",)})
+    (group,) = groups_of(
+        [one.model_copy(update={"provenance": tuned}) for one in [*missed, *found]]
+    )
+    assert {setting.choice for setting in group.settings} == {"JFT, ε = 3"}

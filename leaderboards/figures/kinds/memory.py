@@ -8,14 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from leakboard.bench.contracts import (
-    Estimate,
-    Goal,
-    LeakboardError,
-    Record,
-    digest,
-    grouped,
-)
+from leakboard.bench.contracts import Estimate, Goal, LeakboardError, Record, digest, grouped
 from leakboard.bench.defending import DETECTORS
 from leakboard.bench.records import Row, canonical_json, rows_of
 from leakboard.bench.scoring import GAINED

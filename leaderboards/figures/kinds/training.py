@@ -14,13 +14,7 @@ from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
 from leakboard.leaderboards.figures.series import Place, measured_words
 from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
-from leakboard.leaderboards.tables import (
-    Interval,
-    RecordSet,
-    Setting,
-    mean_interval,
-    style_of,
-)
+from leakboard.leaderboards.tables import Interval, RecordSet, Setting, mean_interval, style_of
 
 CHANNELS = ("activations", "gradients")
 
