@@ -35,21 +35,19 @@ Audits = Sequence[tuple[Record, Leak]]
 
 def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one."""
-    within = f"at a cost of at most {BUDGET:g} points, no measured setting"
+    within = f"within {BUDGET:g} points of utility,"
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         tasks = dict.fromkeys(row.setting.task for row in own)
-        choices = [choose(own, task, goal.value) for task in tasks]
+        asked = [choose(own, task, goal.value) for task in tasks]
         # Where tuning gains no more than the budget, a model that learned nothing is within it.
-        choices = [
-            c for c in choices if (r := c.setting or c.nearest) and gained(table, r) > BUDGET
-        ]
+        choices = [c for c in asked if (r := c.setting or c.nearest) and gained(table, r) > BUDGET]
         little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
         if little:
             best = min(little, key=lambda one: one.leakage.value)
             rows = [one.setting for one in [best, *little] if one.setting]
             words = (
-                f"{within} hides more than {format_percent(1 - best.leakage.value)} of {word} on "
+                f"{within} no measured setting hides more than {format_percent(1 - best.leakage.value)} of {word} on "
                 f"{listing(task_name(one.task) for one in little)} (best: {rows[0].setting.choice})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
@@ -63,7 +61,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
             elif near and near.cost.low > BUDGET:
                 words = (
-                    f"{within} clearly lowers the leakage of {where}: the cheapest that does, "
+                    f"{within} nothing measured clearly protects {where}: the cheapest that does, "
                     f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for "
                     f"{_cost(near, near.cost)} ({_ends(near.cost)})."
                 )
@@ -89,8 +87,8 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding at least half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {of_gain(table, row, cost)} that "
-            f"tuning gains ({row.setting.choice}, hides {format_percent(1 - row.leakage.value)}; {_ends(cost)})."
+            f"Hiding half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {of_gain(table, row, cost)} gained by "
+            f"tuning ({row.setting.choice}, hides {format_percent(1 - row.leakage.value)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
 
@@ -136,7 +134,7 @@ def _cost(of: Result, cost: Interval) -> str:
 
 
 def _ends(cost: Interval) -> str:
-    return f"95 % CI {format_points(cost.low)} to {format_points(cost.high)}"
+    return f"{format_points(cost.low)} to {format_points(cost.high)}"
 
 
 def audits(table: ResultsTable) -> Iterator[Finding]:

@@ -153,7 +153,7 @@ class Level:
         nearest = min(rows, key=lambda row: row.leakage.value)
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
-            tasks=listing(task_name(row.setting.task) for row in rows),
+            tasks=listing(map(_task, rows)),
             x=format_percent(nearest.leakage.value),
             success_percent=format_percent(nearest.success.value),
             attack=f"`{nearest.attack}`",

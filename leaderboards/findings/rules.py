@@ -64,8 +64,8 @@ RULES: tuple[Contrast | Level, ...] = (
     Level("elsewhere", Rows(), INPUTS,
         "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
     Level("text", Rows("sap", undefended=False, task=("dialogues", "replies")), LABELS,
-        "Noise at the input does not hide the text that a language model learns to write: attacks such as {attack} "
-        "read all of it on {tasks} ({settings}).", least=0.95),
+        "Noise at the input hides no text that a language model learns: attacks such as {attack} read all of it "
+        "on {tasks} ({settings}).", least=0.95),
     Level("identity", Rows(("sap", "sap-cti"), {"eta": (90, 110)}), IDENTITY,
         "Noisy words tell {attack} which text was sent for {success_percent} of texts on {tasks} at η ≥ 90 ({settings}).",
         least=0.95),
@@ -176,7 +176,7 @@ TITLES = {
 """Titles of the rules, the most important first."""
 CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
-    "Costs and utilities are points. Every difference is clear: a paired test over seeds is below 5 % after Holm's "
+    "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: a paired test over seeds is below 5 % after Holm's "
     "correction for all pairs of its rule; of the clear pairs, that of most seeds and least p is told, with their number. "
     "Models are small (MiniLM, and language models of a few million parameters), with three seeds in most cells."
 )

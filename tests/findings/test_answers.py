@@ -38,7 +38,7 @@ def sentences(rule, records):
 def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
-        "At a cost of at most 3 points, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
+        "Within 3 points of utility, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
         "(best: SAP, η = 110, not tuned)."
     )
     assert len(one.keys) == 6
@@ -54,8 +54,8 @@ def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
 def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
     (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
     assert said == (
-        "At a cost of at most 3 points, no measured setting clearly lowers the leakage of the inputs on SST-2: the "
-        "cheapest that does, SAP, η = 110, not tuned, leaks 93 % for 4.1 points (95 % CI 3.9 to 4.3)."
+        "Within 3 points of utility, nothing measured clearly protects the inputs on SST-2: the cheapest that does, "
+        "SAP, η = 110, not tuned, leaks 93 % for 4.1 points (3.9 to 4.3)."
     )
 
 
@@ -84,7 +84,7 @@ def test_a_task_on_which_tuning_gains_less_than_the_budget_has_no_headline():
 def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
     assert said.startswith(
-        "Hiding at least half of the inputs on SST-2 costs 10.1 of the 40.1 points that tuning gains "
+        "Hiding half of the inputs on SST-2 costs 10.1 of the 40.1 points gained by tuning "
         "(SAP, η = 75, not tuned, hides 63 %; "
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
