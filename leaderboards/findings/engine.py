@@ -113,10 +113,10 @@ class Contrast:
                 ]
                 if clear and words:
                     first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
-                    yield _finding(self, words, [first, *clear], len(clear), of_task)
+                    yield _finding(self, words, first, clear, of_task)
         if alike and self.same:
             widest = max(alike, key=lambda gap: abs(gap.mean.value))
-            yield _finding(self, self.same, [widest, *alike], len(alike), alike)
+            yield _finding(self, self.same, widest, alike, alike)
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,9 @@ def _aim(row: Result) -> tuple[int, Goal, str]:
 
 
 def _finding(
-    rule: Contrast, words: str, differences: Sequence[Difference], n: int, of: Sequence[Difference]
+    rule: Contrast, words: str, first: Difference, told: list[Difference], of: list[Difference]
 ) -> Finding:
-    """The sentence, with the numbers of the first difference and the evidence of all."""
-    first = differences[0]
+    """The sentence, with the numbers of the first difference and the evidence of all that are told."""
     a, b = first.a, first.b
     show = _format(rule.metric, a)
     value, low, high = first.mean.ends
@@ -186,15 +185,15 @@ def _finding(
         d=show(abs(value)),
         ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
         goal=GOAL_WORDS[a.goal],
-        task=listing(_task(difference.a) for difference in differences),
+        task=listing(_task(gap.a) for gap in (first, *told)),
         attack=f"`{a.attack}`",
         other=f"`{b.attack}`",
-        n=n,
+        n=len(told),
         pairs=count(len(of), "pair"),
         settings=count(len(of), "setting"),
         margin=f"{100 * rule.margin:g} points",
     )
-    rows = [row for difference in differences for row in (difference.a, difference.b)]
+    rows = [row for gap in (first, *told) for row in (gap.a, gap.b)]
     return Finding.of(rule.name, sentence, rule.metric, first.mean, rows)
 
 

@@ -176,8 +176,9 @@ TITLES = {
 """Titles of the rules, the most important first."""
 CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
-    "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: a paired test over seeds is below 5 % after Holm's "
-    "correction for all pairs of its rule; of the clear pairs, that of most seeds and least p is told, with their number. "
+    "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: a paired test over seeds "
+    "is below 5 % after Holm's correction for all pairs of its rule; of the clear pairs, that of most seeds and least p is "
+    "told, with their number. "
     "Models are small (MiniLM, and language models of a few million parameters), with three seeds in most cells."
 )
 """Conditions of all sentences, which precede them."""

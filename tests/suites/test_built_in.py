@@ -41,11 +41,8 @@ def test_every_built_in_suite_loads_under_its_own_name(name: str) -> None:
 def test_every_built_in_suite_can_be_planned_and_certifies_its_attacks(
     name: str, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = {
-        "gemma": "tiny-gpt2",
-        "smollm2": "tiny-gpt2",
-        "mpnet": "tiny-deep-bert",
-    }  # not embedded
+    # Models that are downloaded, or dequantised.
+    quick = {"gemma": "tiny-gpt2", "smollm2": "tiny-gpt2", "mpnet": "tiny-deep-bert"}
     monkeypatch.setattr(
         planning, "load_backbone", lambda name, device: load_tiny(quick.get(name, name))
     )

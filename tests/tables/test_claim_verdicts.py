@@ -126,6 +126,8 @@ def test_one_clear_pair_among_undecided_ones_decides_and_a_contrary_one_contradi
     dc_mrpc = cells("dc", {"weight": 0.5}, at(0.3), task="mrpc")
     mine = p3eft(at(0.5))
     mine_mrpc = p3eft(at(0.6), task="mrpc")
+    on_one = more.model_copy(update={"task": ("sst2",)})
+    assert verdict(on_one, dc, mine).answer == "replicated"
     assert verdict(more, dc, mine, dc_mrpc, mine_mrpc).answer == "contradicted"
 
 
