@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 GLOSSARY = {
+    "customer, vendor": "The customer owns texts and labels. The vendor, also called provider, owns the model or the "
+    "servers.",
+    "transcript": "All messages that cross from one party to the other. Attacks read it.",
+    "channel": "A kind of message in the transcript, such as `tokens` or `logit-gradients`.",
+    "cut": "Number of blocks of the model that stay with the customer. 0 cuts after the word embeddings.",
+    "cell, record": "A cell is one model, fine-tuned once under one defense with one seed, and then attacked. Its record "
+    "is the file with the results.",
+    "canary": "A sentence with a random secret that is planted in the training texts.",
     "setting": "A defense with its parameters on one task, model and cut, trained in one way, with all its seeds.",
     "utility": "How well the model does its task, measured as the customer would use it, with the defense in place, "
     "from 0 to 1.",
@@ -17,8 +25,8 @@ GLOSSARY = {
     "advantage": "(success − baseline) / (ceiling − baseline): 0 at the baseline, 1 where everything is recovered, "
     "below 0 for worse than the baseline.",
     "undefended twin": "The defense with its protection off.",
-    "strongest attack": "The attack, with its parameters, channel and moment of training, whose advantage is largest; "
-    "it is chosen on the other seeds.",
+    "strongest attack": "The attack, with its parameters, channel and moment of training, whose advantage is largest. "
+    "For each seed it is chosen on the other seeds.",
     "leakage": "The advantage of the strongest attack, divided by the advantage of the strongest attack on the "
     "undefended twin.",
     "certified": "The advantage on the undefended twin is clearly above 0.2.",
