@@ -35,7 +35,7 @@ Audits = Sequence[tuple[Record, Leak]]
 
 def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one."""
-    within = f"within {BUDGET:g} points of utility,"
+    within = f"within {BUDGET:g} points,"
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         tasks = dict.fromkeys(row.setting.task for row in own)
@@ -46,9 +46,10 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
         if little:
             best = min(little, key=lambda one: one.leakage.value)
             rows = [one.setting for one in [best, *little] if one.setting]
+            where = f" on {task_name(best.task)}" if len(little) > 1 else ""
             words = (
                 f"{within} no measured setting hides more than {format_percent(1 - best.leakage.value)} of {word} on "
-                f"{listing(task_name(one.task) for one in little)} (best: {rows[0].setting.choice})."
+                f"{listing(task_name(one.task) for one in little)} (best{where}: {rows[0].setting.choice})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for one in choices:
@@ -88,7 +89,7 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
             continue
         words = (
             f"Hiding half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {of_gain(table, row, cost)} gained by "
-            f"tuning ({row.setting.choice}, hides {format_percent(1 - row.leakage.value)}; {_ends(cost)})."
+            f"tuning ({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
 
@@ -120,6 +121,14 @@ def of_gain(table: ResultsTable, row: Result, cost: Interval) -> str:
     """'22.0 of the 35.5 points'."""
     gain = format_points(gained(table, row))
     return f"{format_points(cost.value)} of the {gain} {row.setting.unit}"
+
+
+def hidden(table: ResultsTable, row: Result) -> str:
+    """'hides 54 %', and what it hides in another training if that decided (see `curves`)."""
+    alike = (one for one in table.select(goal=row.goal) if one.setting is row.setting)
+    own = next(one for one in alike if one.attribute == row.attribute)
+    shares = dict.fromkeys(format_percent(1 - one.leakage.value) for one in (own, row))
+    return f"hides {', and in another training '.join(shares)}"
 
 
 def gained(table: ResultsTable, row: Result) -> float:

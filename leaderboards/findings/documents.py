@@ -19,7 +19,7 @@ from itertools import groupby
 from pathlib import Path
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
-from leakboard.leaderboards.findings.answers import least_cost_of_halving, of_gain
+from leakboard.leaderboards.findings.answers import hidden, least_cost_of_halving, of_gain
 from leakboard.leaderboards.findings.finding import Finding, task_name
 from leakboard.leaderboards.findings.power import board_power, claims_power
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
@@ -179,8 +179,8 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"
         cost = "none that still learns"
         if half is not None and (cheapest := half.setting) is not None:
-            hides = f"hides {format_percent(1 - cheapest.leakage.value)}"
-            cost = f"{of_gain(table, cheapest, half.value)} ({cheapest.setting.choice}; {hides})"
+            lost, hides = of_gain(table, cheapest, half.value), hidden(table, cheapest)
+            cost = f"{lost} ({cheapest.setting.choice}; {hides})"
         rows.append((word, task_name(task), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {finding.rule: finding for finding in reversed(found)}
@@ -256,7 +256,8 @@ def tuning_table(records: RecordSet) -> str:
             rows.append((folder, str(trials), str(len(own)), names))
     tuned = sum(setting.trials > 0 for setting in settings.values())
     return (
-        f"{tuned} of {len(settings)} settings were tuned, in the folders below. In {by_judgement} more, none was.\n\n"
+        f"{tuned} of {len(settings)} settings were tuned, in the folders below. "
+        f"In {by_judgement} more folders, no setting was tuned.\n\n"
         f"{markdown(('folder', 'trials', 'settings', 'defenses'), rows)}\n"
     )
 

@@ -13,6 +13,7 @@ from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     UNLEARNT,
     Difference,
+    Interval,
     Metric,
     Reader,
     Result,
@@ -126,8 +127,8 @@ class Level:
     Attributes:
         least: lower bound of all intervals.
         elsewhere: select defenses that are made for other goals.
-        words: sentence with {defenses}, {tasks}, {x} (the smallest leakage), {success_percent}, {attack} and {settings}
-            (their number).
+        words: sentence with {defenses}, {tasks}, {cuts}, {x} (the smallest leakage), {success_percent} (the smallest),
+            {attack} and {settings} (their number). Undefended settings leak all of themselves: their success is bounded.
     """
 
     name: str
@@ -146,20 +147,25 @@ class Level:
             if not self.elsewhere or not (row.is_made_for_goal or row.is_baseline)
         )
         groups = grouped(asked, lambda row: (row.defense, row.setting.task))
-        held = (own for own in groups.values() if all(r.leakage.low >= self.least for r in own))
+        held = (own for own in groups.values() if all(_reach(r).low >= self.least for r in own))
         rows = [row for own in held for row in own]
         if not rows:
             return
-        nearest = min(rows, key=lambda row: row.leakage.value)
+        nearest = min(rows, key=lambda row: (row.leakage.value, row.success.value))
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
             tasks=listing(map(_task, rows)),
+            cuts=listing(str(cut) for cut in sorted({row.setting.cut for row in rows})),
             x=format_percent(nearest.leakage.value),
             success_percent=format_percent(nearest.success.value),
             attack=f"`{nearest.attack}`",
             settings=count(len({id(row.setting) for row in rows}), "setting"),
         )
         yield Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
+
+
+def _reach(row: Result) -> Interval:
+    return row.success if row.setting.undefended else row.leakage
 
 
 def _aim(row: Result) -> tuple[int, Goal, str]:
@@ -190,7 +196,7 @@ def _finding(
         other=f"`{b.attack}`",
         n=len(told),
         pairs=count(len(of), "pair"),
-        settings=count(len(of), "setting"),
+        settings=count(len(of), "setting") + (", one seed" if first.seeds == 1 else ""),
         margin=f"{100 * rule.margin:g} points",
     )
     rows = [row for gap in (first, *told) for row in (gap.a, gap.b)]

@@ -91,8 +91,8 @@ RULES: tuple[Contrast | Level, ...] = (
         "({n} of {pairs}).",
         less="SAP leaks fewer inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at}."),
     Level("depth", Rows("sap", {"eta": None}, cut=(2, 3, 4, 5)), INPUTS,
-        "Depth alone does not hide inputs: behind two to five blocks, {attack} reads {success_percent} of the tokens "
-        "on {tasks} ({settings}).", least=0.95),
+        "Depth alone does not hide inputs: behind {cuts} blocks, attacks such as {attack} read at least "
+        "{success_percent} of the tokens on {tasks} ({settings}).", least=0.95),
     Contrast("depth", LEAKAGE, Rows("sap", {"eta": ANY_VALUE}, cut=5), Rows("sap", {"eta": ANY_VALUE}, cut=0), INPUTS,
         more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
         "not {y}."),
@@ -176,10 +176,11 @@ TITLES = {
 """Titles of the rules, the most important first."""
 CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
-    "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: a paired test over seeds "
-    "is below 5 % after Holm's correction for all pairs of its rule; of the clear pairs, that of most seeds and least p is "
-    "told, with their number. "
-    "Models are small (MiniLM, and language models of a few million parameters), with three seeds in most cells."
+    "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
+    "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
+    "reports the one with most seeds, then the least p, and how many are clear. With one seed the test is within the cell. "
+    "Most models are MiniLM or small language models. Larger ones (MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have "
+    "three seeds."
 )
 """Conditions of all sentences, which precede them."""
 

@@ -38,8 +38,8 @@ def sentences(rule, records):
 def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hidden():
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
-        "Within 3 points of utility, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
-        "(best: SAP, η = 110, not tuned)."
+        "Within 3 points, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
+        "(best on MRPC: SAP, η = 110, not tuned)."
     )
     assert len(one.keys) == 6
 
@@ -54,7 +54,7 @@ def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
 def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
     (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
     assert said == (
-        "Within 3 points of utility, nothing measured clearly protects the inputs on SST-2: the cheapest that does, "
+        "Within 3 points, nothing measured clearly protects the inputs on SST-2: the cheapest that does, "
         "SAP, η = 110, not tuned, leaks 93 % for 4.1 points (3.9 to 4.3)."
     )
 
@@ -89,6 +89,23 @@ def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
     assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
+
+
+def test_a_cost_stands_beside_what_its_own_training_hides():
+    """Trained longer, SAP leaks 40 % to an attack that did not run after two epochs, and costs twice as much."""
+    cells, everything = sweep({75: 0.8}, leaks={75: 0.1}), [leak(1.0), leak(1.0, "eia-bayes")]
+    for seed in range(3):
+        for epochs in (2, 30):
+            off = {"epochs": epochs, "undefended": True}
+            cells.append(record("none", {}, seed, 0.9, everything, "sst2", **off))
+        cells.append(record("sap", {"eta": None}, seed, 0.9, everything, "sst2", **off))
+        cells.append(record("untuned", {}, seed, 0.5, [], "sst2", epochs=30))
+        found = [leak(0.1), leak(0.4 + seed / 1000, "eia-bayes")]
+        cells.append(record("sap", {"eta": 75.0}, seed, 0.7, found, "sst2", epochs=30))
+    unique = {one.key: one for one in cells}
+    (said,) = sentences(halving, list(unique.values()))
+    assert "costs 10.0 of" in said
+    assert "(SAP, η = 75, epochs = 2, not tuned, hides 95 %, and in another training 63 %; " in said
 
 
 def test_a_goal_on_which_no_attack_works_is_said_with_the_tasks_and_the_largest_advantage():

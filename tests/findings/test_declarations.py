@@ -232,6 +232,24 @@ def test_a_level_is_silent_where_one_setting_is_not_on_its_side():
     assert said(rule, settings(0.99, 0.8)) == []
 
 
+def test_what_leaks_without_a_defense_is_bounded_by_success():
+    """A setting without a defense leaks 100 % of itself, however little is read from it."""
+    (rule,) = (one for one in LEVELS if one.name == "depth")
+
+    def read(share):
+        found = [attacked(rule.goal, share)]
+        off = {"eta": None, "bottom": "frozen"}
+        return [
+            record("sap", off, seed, 0.9, found, "sst2", cut=cut, undefended=True)
+            for seed in SEEDS
+            for cut in (3, 5)
+        ]
+
+    (one,) = said(rule, read(0.99))
+    assert "behind 3 and 5 blocks, attacks such as `eia-nn` read at least 99 %" in one.sentence
+    assert said(rule, read(0.5)) == []
+
+
 def test_a_clear_difference_below_the_margin_is_not_told():
     rule = Contrast(
         "variants", "leakage", Rows("sap-cti"), Rows("sap"), Goal.INVERSION, more="{a} leaks."
