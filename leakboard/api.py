@@ -128,6 +128,7 @@ def tune(
     seeds: int | Sequence[int] | None = None,
     limit: int | None = None,
     evaluate: str | None = None,
+    precision: str | None = None,
 ) -> Tuning:
     """Chooses the training settings of each row of a suite, on a held-out fifth of the training split.
 
@@ -138,7 +139,7 @@ def tune(
         on: texts on which trials are trained and compared. `auto`: public labelled texts of the task for rows with a
             formal guarantee, which does not cover trials on private examples, and private examples for the others.
         one_strength: tune the middle strength of each defense, and train its other strengths alike.
-        task, model, seeds, limit, evaluate: as for `run`.
+        task, model, seeds, limit, evaluate, precision: as for `run`.
 
     Returns:
         `suite`, `choices`, and `records` of all trials.
@@ -160,7 +161,12 @@ def tune(
 
     engine = workers if isinstance(workers, Engine) else Engine(workers)
     loaded = load_suite(suite).override(
-        task=task, model=model, seeds=seeds, limit=limit, evaluate=evaluate
+        task=task,
+        model=model,
+        seeds=seeds,
+        limit=limit,
+        evaluate=evaluate,
+        precision=precision,
     )
     console = progress_console(progress)
     target, folder = path_of("to", to), path_of("out", out) or LOCAL / f"{loaded.name}-trials"

@@ -13,6 +13,7 @@ from leakboard.bench.cli.app import (
     Evaluate,
     Limit,
     Models,
+    Precisions,
     SeedList,
     SuiteName,
     Tasks,
@@ -45,6 +46,7 @@ def tune(
     seeds: SeedList = None,
     limit: Limit = None,
     evaluate: Evaluate = None,
+    precision: Precisions = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -103,6 +105,7 @@ def tune(
         seeds=numbers(seeds),
         limit=limit,
         evaluate=evaluate,
+        precision=precision,
         on=on,  # type: ignore[arg-type]
         one_strength=one_strength,
     )

@@ -219,9 +219,9 @@ def test_what_was_chosen_is_written_as_a_suite_that_means_it_and_its_records_nam
     tmp_path,
 ):
     file = tmp_path / "tuned.yaml"
-    found = lb.tune(
-        suite("none", {"sap": {"eta": 75}}, seeds=0), file, tmp_path / "t", progress=False
-    )
+    asked = suite("none", {"sap": {"eta": 75}}, seeds=0)
+    found = lb.tune(asked, file, tmp_path / "t", progress=False, precision="bf16")
+    assert {record.cell.train.precision for record in found.records} == {"bf16"}
     assert load_suite(file).model_dump() == found.suite.model_dump()
     assert "held out" in file.read_text()
     (record,) = [
