@@ -8,7 +8,7 @@ from statistics import fmean
 
 from leakboard.bench.contracts import Claim, Goal, Leak, Record, attack_id, grouped
 from leakboard.bench.scoring import UNTUNED, provable, proven, proves_more
-from leakboard.leaderboards.findings.finding import Finding, listing, task_name
+from leakboard.leaderboards.findings.finding import Finding, listing, place_name, task_name
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
@@ -38,23 +38,28 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     within = f"within {BUDGET:g} points,"
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
-        tasks = dict.fromkeys(row.setting.task for row in own)
-        asked = [choose(own, task, goal.value) for task in tasks]
+        places = dict.fromkeys((row.setting.task, row.setting.model) for row in own)
+        asked = ((place_name(*at), choose(own, at[0], goal.value, model=at[1])) for at in places)
         # Where tuning gains no more than the budget, a model that learned nothing is within it.
-        choices = [c for c in asked if (r := c.setting or c.nearest) and gained(table, r) > BUDGET]
-        little = [one for one in choices if one and 1 - one.leakage.value <= MUCH]
+        choices = [
+            (at, c)
+            for at, c in asked
+            if (r := c.setting or c.nearest) and gained(table, r) > BUDGET
+        ]
+        little = {at: one for at, one in choices if one and 1 - one.leakage.value <= MUCH}
         if little:
-            best = min(little, key=lambda one: one.leakage.value)
-            rows = [one.setting for one in [best, *little] if one.setting]
-            where = f" on {task_name(best.task)}" if len(little) > 1 else ""
+            first = min(little, key=lambda at: little[at].leakage.value)
+            best = little[first]
+            rows = [one.setting for one in [best, *little.values()] if one.setting]
+            which = f"best on {first}" if len(little) > 1 else f"best: {rows[0].setting.choice}"
             words = (
                 f"{within} no measured setting hides more than {format_percent(1 - best.leakage.value)} of {word} on "
-                f"{listing(task_name(one.task) for one in little)} (best{where}: {rows[0].setting.choice})."
+                f"{listing(little)} ({which})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
-        for one in choices:
-            row, near, where = one.setting, one.nearest, f"the {word} on {task_name(one.task)}"
-            if row and one not in little:
+        for at, one in choices:
+            row, near, where = one.setting, one.nearest, f"the {word} on {at}"
+            if row and at not in little:
                 words = (
                     f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of {where}, for "
                     f"{_cost(row, row.cost)} ({_ends(row.cost)})."
@@ -69,10 +74,11 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
                 yield Finding.of("headlines", words, "cost", near.cost, [near])
 
 
-def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str], Summary]:
-    """The cheapest setting that leaks at most half, of a defense made for the goal, by goal and task."""
-    summaries = ((c.goal, c.task, c.cost_of_halving()) for c in curves(table) if c.is_made_for_goal)
-    places = grouped((one for one in summaries if one[2].setting), lambda one: one[:2])
+def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str, str], Summary]:
+    """The cheapest setting that leaks at most half, of a defense made for the goal, by goal, task and model."""
+    made = [curve for curve in curves(table) if curve.is_made_for_goal]
+    summaries = ((c.goal, c.task, c.model, c.cost_of_halving()) for c in made)
+    places = grouped((one for one in summaries if one[3].setting), lambda one: one[:3])
     return {
         place: min((summary for *_, summary in own), key=lambda summary: summary.value.value)
         for place, own in places.items()
@@ -83,12 +89,12 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget."""
     order = list(Goal)
     least = least_cost_of_halving(table)
-    for goal, task in sorted(least, key=lambda where: (order.index(where[0]), where[1])):
-        cost, row = least[goal, task].value, least[goal, task].setting
+    for goal, *at in sorted(least, key=lambda where: (order.index(where[0]), *where[1:])):
+        cost, row = least[goal, *at].value, least[goal, *at].setting
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {task_name(task)} costs {of_gain(table, row, cost)} gained by "
+            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(*at)} costs {of_gain(table, row, cost)} gained by "
             f"tuning ({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])

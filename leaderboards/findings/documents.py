@@ -20,7 +20,7 @@ from pathlib import Path
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
 from leakboard.leaderboards.findings.answers import hidden, least_cost_of_halving, of_gain
-from leakboard.leaderboards.findings.finding import Finding, task_name
+from leakboard.leaderboards.findings.finding import Finding, place_name
 from leakboard.leaderboards.findings.power import board_power, claims_power
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
 from leakboard.leaderboards.rendering import markdown
@@ -163,17 +163,19 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
     halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:
-        defenses: dict[str, set[str]] = {}
+        defenses: dict[tuple[str, str], set[str]] = {}
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         if goal == Goal.MEMORISATION and any(parameter(r, "canaries") == "missed" for r in own):
             word += " that detectors miss"  # the worst circumstance counts
         for row in own:
             if row.is_certified and row.is_made_for_goal and row.has_cost:
-                defenses.setdefault(row.setting.task, set()).add(row.defense)
+                at = row.setting.task, row.setting.model
+                defenses.setdefault(at, set()).add(row.defense)
         if not defenses:
             continue
-        task = max(defenses, key=lambda name: len(defenses[name]))
-        best, half = choose(table, task, goal.value), halving.get((goal, task))
+        task, model = max(defenses, key=lambda at: len(defenses[at]))
+        best = choose(table, task, goal.value, model=model)
+        half = halving.get((goal, task, model))
         leak = "not clearly below 100 %"
         if best.setting is not None:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"
@@ -181,7 +183,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
         if half is not None and (cheapest := half.setting) is not None:
             lost, hides = of_gain(table, cheapest, half.value), hidden(table, cheapest)
             cost = f"{lost} ({cheapest.setting.choice}; {hides})"
-        rows.append((word, task_name(task), leak, cost))
+        rows.append((word, place_name(task, model), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {finding.rule: finding for finding in reversed(found)}
     shown = [first[rule] for rule in ("headlines", "elsewhere", "text") if rule in first]

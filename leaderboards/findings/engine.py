@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakboard.bench.contracts import Goal, grouped
-from leakboard.leaderboards.findings.finding import Finding, listing, model_name, task_name
+from leakboard.leaderboards.findings.finding import Finding, listing, place_name
 from leakboard.leaderboards.tables import (
     ALL,
     GOAL_WORDS,
@@ -43,8 +43,6 @@ LEAKS: dict[str, Any] = {
     "same": "{a} leaks as many {goal} as {b} on {task}: none of {pairs} differs by {margin}.",
 }
 """Sentences of a `Contrast` of utility and of leakage."""
-USUAL = ("minilm", "dialogue-gpt", "stories260k")
-"""Models of the published suites; a sentence names others."""
 
 
 @dataclass(frozen=True)
@@ -204,9 +202,7 @@ def _finding(
 
 
 def _task(row: Result) -> str:
-    """The task, with the model if it is unusual."""
-    model, name = row.setting.model, task_name(row.setting.task)
-    return name if model in USUAL else f"{name} with {model_name(model)}"
+    return place_name(row.setting.task, row.setting.model)
 
 
 def _value(row: Result, metric: Metric) -> float:

@@ -32,6 +32,8 @@ MODELS = {
     "dialogue-gpt": "Dialogue GPT",
 }
 """Models as their authors write them."""
+USUAL = ("minilm", "dialogue-gpt", "stories260k")
+"""Models that a sentence does not name."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,11 @@ class Finding:
 def task_name(task: str) -> str:
     """A task as its authors write it."""
     return TASKS.get(task, task)
+
+
+def place_name(task: str, model: str) -> str:
+    """The task, with the model if it is unusual."""
+    return task_name(task) if model in USUAL else f"{task_name(task)} with {model_name(model)}"
 
 
 def model_name(model: str) -> str:

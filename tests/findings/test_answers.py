@@ -10,18 +10,18 @@ from leakboard.leaderboards.tables.results import results_table
 LEAKS = {110: 0.93, 75: 0.5, 60: 0.2}
 
 
-def sweep(utilities, task="sst2", seeds=3, leaks=LEAKS, twin=1.0, **fields):
+def sweep(utilities, task="sst2", seeds=3, leaks=LEAKS, twin=1.0, model="minilm", **fields):
     """SAP over η, with no protection, its twin and the untuned model."""
-    cells = []
+    cells, at = [], (task, model)
     for seed in range(seeds):
         d = seed / 1000
         cells += [
-            record("none", {}, seed, 0.9 + d, [leak(twin)], task, undefended=True),
-            record("sap", {"eta": None}, seed, 0.9, [leak(twin)], task, undefended=True),
-            record("untuned", {}, seed, 0.5, [], task),
+            record("none", {}, seed, 0.9 + d, [leak(twin)], *at, undefended=True),
+            record("sap", {"eta": None}, seed, 0.9, [leak(twin)], *at, undefended=True),
+            record("untuned", {}, seed, 0.5, [], *at),
         ]
         cells += [
-            record("sap", {"eta": float(eta)}, seed, utilities[eta], [leak(leaks[eta] + d)], task)
+            record("sap", {"eta": float(eta)}, seed, utilities[eta], [leak(leaks[eta] + d)], *at)
             for eta in leaks
         ]
     return [cell.model_copy(update=fields) for cell in cells]
@@ -39,7 +39,7 @@ def test_what_a_budget_buys_is_one_sentence_for_all_tasks_on_which_little_is_hid
     (one,) = headlines(results_table([*sweep(DEAR), *sweep(DEAR, "mrpc")]))
     assert one.sentence == (
         "Within 3 points, no measured setting hides more than 7 % of inputs on MRPC and SST-2 "
-        "(best on MRPC: SAP, η = 110, not tuned)."
+        "(best on MRPC)."
     )
     assert len(one.keys) == 6
 
@@ -89,6 +89,16 @@ def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
     assert sentences(halving, sweep(DEAR, leaks=dict.fromkeys(LEAKS, 0.9))) == []
+
+
+def test_models_are_told_apart_and_an_unusual_one_is_named():
+    leaks, cheaper = LEAKS | {75: 0.4}, DEAR | {75: 0.85}
+    both = sweep(DEAR, leaks=leaks) + sweep(cheaper, leaks=leaks, model="mpnet")
+    usual, larger = sentences(halving, both)
+    assert usual.startswith("Hiding half of the inputs on SST-2 costs 10.1 of")
+    assert larger.startswith("Hiding half of the inputs on SST-2 with MPNet costs 5.1 of")
+    (one,) = headlines(results_table(both))
+    assert "of inputs on SST-2 with MPNet and SST-2 (best on SST-2 with MPNet)." in one.sentence
 
 
 def test_a_cost_stands_beside_what_its_own_training_hides():
