@@ -95,10 +95,13 @@ class Result:
 
     @property
     def attack_title(self) -> str:
-        """The attack, whether it read in use, and its versions if several read the setting or its twin."""
+        """The attack, whether it read in use or another training (see `curves`), and its versions if there are several."""
         readings = [*self.mine.by_seed.values(), *(self.twin.by_seed.values() if self.twin else ())]
         versions = sorted({one.version for one in readings if one.candidate[0] == self.attack})
         title = self.attack + " in use" * (self.mine.leading.candidate[3] == IN_USE)
+        by_seed = self.setting.readings.get((self.goal, self.attribute), {}).values()
+        if all(self.attack != one.candidate[0] for own in by_seed for one in own.values()):
+            title += " on another training"
         if len(versions) < 2:
             return title
         return f"{title}, versions {' and '.join(map(str, versions))}"

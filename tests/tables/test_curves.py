@@ -127,6 +127,8 @@ def test_few_attacks_on_a_training_are_no_advantage():
     table = trained_twice((0.1, 0.88), (0.9, 0.86), "eia-bayes")
     (curve,) = (one for one in curves(table) if one.defense == "sap" and one.goal == Goal.INVERSION)
     assert {one.attack for one in curve.results} == {"eia-bayes"}
+    titles = {one.setting.first.cell.train.epochs: one.attack_title for one in curve.results}
+    assert titles == {2: "eia-bayes on another training", 30: "eia-bayes"}
     assert curve.cost_of_halving().setting is None
 
 
