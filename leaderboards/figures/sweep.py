@@ -94,11 +94,9 @@ def sweep(found: RecordSet, goal: Goal, against: str, attack: str = STRONGEST) -
     return Plot(title, panels, caption, columns=2)
 
 
-def _leaks(table: ResultsTable) -> Iterator[Leak]:
+def _leaks(table: ResultsTable) -> list[Leak]:
     """Leaks of the goals of the table."""
-    for one in table:
-        for record in one.setting.records.values():
-            yield from (leak for leak in record.leaks if leak.goal == one.goal)
+    return [leak for one in table for leak in one.setting.leaks if leak.goal == one.goal]
 
 
 def _values(one: Result) -> dict[str, Any]:

@@ -172,7 +172,7 @@ def _measured(
         eps = {id(row.setting): _ep(row) for row in theirs.select(goal=goal)}
     found = []
     for one in ResultsTable([], groups).settings:
-        attacked = any(leak.status == "ok" for r in one.records.values() for leak in r.leaks)
+        attacked = any(leak.status == "ok" for leak in one.leaks)
         if one.task in tasks and one.defense in defenses and attacked:
             means = {"utility": one.utility, "ep": eps.get(id(one), MISSING), **_others(one)}
             kept = {name: mean for name, mean in means.items() if not mean.is_missing}

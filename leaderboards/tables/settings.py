@@ -10,7 +10,7 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from leakboard.bench.contracts import CORRELATIONS, Goal, Plant, Record, grouped
+from leakboard.bench.contracts import CORRELATIONS, Goal, Leak, Plant, Record, grouped
 from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
 from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private, twin_settings
 from leakboard.bench.tasks import planted_view
@@ -133,10 +133,14 @@ class Setting:
                 found.setdefault(aim, {})[seed] = own
         return found
 
+    @property
+    def leaks(self) -> list[Leak]:
+        """Leaks of all seeds."""
+        return [leak for record in self.records.values() for leak in record.leaks]
+
     def has_failed(self, goal: Goal) -> bool:
         """Whether an attack on this goal failed, and might have read more than the others."""
-        leaks = [leak for record in self.records.values() for leak in record.leaks]
-        return any(leak.goal == goal and leak.status == "failed" for leak in leaks)
+        return any(leak.goal == goal and leak.status == "failed" for leak in self.leaks)
 
     @cached_property
     def trials(self) -> int:

@@ -28,11 +28,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         LeakboardError: no record has a curve over training.
     """
     table = found.table
-    settings = [
-        one
-        for one in table.settings
-        if any(leak.curve for record in one.records.values() for leak in record.leaks)
-    ]
+    settings = [one for one in table.settings if any(leak.curve for leak in one.leaks)]
     if not settings:
         raise LeakboardError(
             "nothing to plot: no record has a curve over training; label attacks draw it where a "
