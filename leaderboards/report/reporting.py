@@ -159,21 +159,17 @@ def _page(exposures: Sequence[Exposure], rows: ResultsTable, budget: float, **wo
     task = rows[0].setting.task if rows else ""
     advice = advice_on(rows, task, [one.goal for one in exposures], budget) if rows else []
     table = table_of(advice)
-    return (
-        report_templates()
-        .get_template("report.html")
-        .render(
-            words,
-            style=(files("leakboard.leaderboards.site") / "assets" / "style.css").read_text(
-                "utf-8"
-            ),
-            exposures=exposures,
-            advice=advice,
-            table=html_table(table) if table else "",
-            budget=f"{budget:g}",
-            task=task,
-            models=", ".join(dict.fromkeys(one.setting.model for one in rows)),
-        )
+    style = files("leakboard.leaderboards.site") / "assets" / "style.css"
+    template = report_templates().get_template("report.html")
+    return template.render(
+        words,
+        style=style.read_text("utf-8"),
+        exposures=exposures,
+        advice=advice,
+        table=html_table(table) if table else "",
+        budget=f"{budget:g}",
+        task=task,
+        models=", ".join(dict.fromkeys(one.setting.model for one in rows)),
     )
 
 
