@@ -111,13 +111,9 @@ def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
         except ValidationError as error:
             given = entry.get("id") if isinstance(entry, dict) else None
             first = error.errors()[0]
-            key, message = ".".join(map(str, first["loc"])), first["msg"]
-            parts = (
-                str(path),
-                given or f"claim {number}",
-                key,
-                message.removeprefix("Value error, "),
-            )
+            key = ".".join(map(str, first["loc"]))
+            message = first["msg"].removeprefix("Value error, ")
+            parts = str(path), given or f"claim {number}", key, message
             raise LeakboardError(": ".join(filter(None, parts))) from error
         if claim.id in claims:
             raise LeakboardError(f"{path}: {claim.id}: id: two claims have it; rename one")
