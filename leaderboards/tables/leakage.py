@@ -23,7 +23,7 @@ from ast import literal_eval
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import fsum, sqrt
+from math import sqrt
 from statistics import fmean
 from typing import Literal
 
@@ -187,12 +187,9 @@ def cross_fitted(by_seed: Mapping[int, Readings]) -> dict[int, Reading]:
             chosen[seed] = max(exact, key=lambda reading: reading.n)
             continue
         rest = [own for other, own in by_seed.items() if other != seed]
-        means: dict[Candidate, float] = {}
-        for candidate in candidates:
-            others = [own[candidate].advantage for own in rest if candidate in own]
-            if others:
-                means[candidate] = fsum(others) / len(others)
-        best = max(means, key=lambda candidate: means[candidate], default=None)
+        others = {c: [own[c].advantage for own in rest if c in own] for c in candidates}
+        means = {c: fmean(advantages) for c, advantages in others.items() if advantages}
+        best = max(means, key=means.__getitem__, default=None)
         chosen[seed] = _by_halves(candidates) if best is None else candidates[best]
     return chosen
 
