@@ -183,8 +183,9 @@ class Rows:
     def __call__(self, row: Result) -> bool:
         setting = row.setting
         train = setting.first.cell.train
+        params = _parameters(setting.defense, setting.params)
         return (
-            self.matches(row.defense, _parameters(row), setting.cut, setting.undefended)
+            self.matches(setting.defense, params, setting.cut, setting.undefended)
             and (self.task is None or _admits(self.task, setting.task))
             and (self.model is None or _admits(self.model, setting.model))
             and all(_admits(wanted, getattr(train, n)) for n, wanted in self.train.items())
@@ -211,16 +212,12 @@ def _admits(wanted: object, value: object) -> bool:
 
 def parameter(row: Result, name: str) -> Any:
     """A parameter of the row's defense; the current default if the record lacks it."""
-    return _parameters(row).get(name)
-
-
-def _parameters(row: Result) -> dict[str, Any]:
-    """All parameters of the row's defense; those that the record lacks have their current default."""
-    return _with_defaults(row.defense, row.setting.params)
+    return _parameters(row.defense, row.setting.params).get(name)
 
 
 @lru_cache(maxsize=4096)
-def _with_defaults(defense: str, params: str) -> dict[str, Any]:
+def _parameters(defense: str, params: str) -> dict[str, Any]:
+    """All parameters of a defense; those that the record lacks have their current default."""
     given: dict[str, Any] = json.loads(params)
     return {name: known.default for name, known in class_of(defense).model_fields.items()} | given
 
