@@ -26,6 +26,7 @@ from leakboard.leaderboards.tables import (
     format_points,
     gain_over,
     mean_interval,
+    smallest,
 )
 
 MUCH = 0.5
@@ -76,13 +77,10 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
 
 def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str, str], Summary]:
     """The cheapest setting that leaks at most half, of a defense made for the goal, by goal, task and model."""
-    made = [curve for curve in curves(table) if curve.is_made_for_goal]
-    summaries = ((c.goal, c.task, c.model, c.cost_of_halving()) for c in made)
-    places = grouped((one for one in summaries if one[3].setting), lambda one: one[:3])
-    return {
-        place: min((summary for *_, summary in own), key=lambda summary: summary.value.value)
-        for place, own in places.items()
-    }
+    made = (curve for curve in curves(table) if curve.is_made_for_goal)
+    places = grouped(made, lambda curve: (curve.goal, curve.task, curve.model))
+    least = {at: smallest(c.cost_of_halving() for c in own) for at, own in places.items()}
+    return {at: summary for at, summary in least.items() if summary.setting}
 
 
 def halving(table: ResultsTable) -> Iterator[Finding]:

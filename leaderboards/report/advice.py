@@ -10,7 +10,6 @@ from leakboard.leaderboards.rendering import Cell, Table, columns, in_unit, leak
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     HALF,
-    NEVER,
     Choice,
     Result,
     Summary,
@@ -18,6 +17,7 @@ from leakboard.leaderboards.tables import (
     curves,
     format_interval,
     format_number,
+    smallest,
 )
 
 
@@ -48,8 +48,7 @@ def advice_on(
     every, found = curves(rows), []
     for goal in dict.fromkeys(goals):
         own = [curve for curve in every if curve.goal == goal and curve.is_made_for_goal]
-        halving = [s for curve in own if (s := curve.cost_of_halving()).setting is not None]
-        least = min(halving, key=lambda summary: summary.value.value, default=NEVER)
+        least = smallest(curve.cost_of_halving() for curve in own)
         choice = choose(rows, task, GOAL_WORDS[goal], budget)
         found.append(Advice(choice, least, any(curve.certified for curve in own)))
     return found

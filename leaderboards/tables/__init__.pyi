@@ -21,13 +21,13 @@ from .compare import parameter as parameter
 from .compare import place_but as place_but
 from .curves import BUDGET as BUDGET
 from .curves import HALF as HALF
-from .curves import NEVER as NEVER
 from .curves import Choice as Choice
 from .curves import Curve as Curve
 from .curves import Summary as Summary
 from .curves import check_budget as check_budget
 from .curves import choose as choose
 from .curves import curves as curves
+from .curves import smallest as smallest
 from .defenses import PALETTE as PALETTE
 from .defenses import display_name as display_name
 from .defenses import format_parameter as format_parameter

@@ -52,6 +52,12 @@ WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there 
 SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 
+def smallest(summaries: Iterable[Summary]) -> Summary:
+    """The summary with the smallest number of those with a setting; `NEVER` if none has one."""
+    known = (one for one in summaries if one.setting is not None)
+    return min(known, key=lambda one: one.value.value, default=NEVER)
+
+
 @dataclass(frozen=True)
 class Curve:
     """The measured settings of one defense against one goal, on one task and model.
@@ -310,11 +316,7 @@ def choose(
     priced = [row for curve in made for row in curve.priced]
     front = pareto([row for row in priced if row.clearly_reduces_leakage])
     within = [curve.leakage_within(max_cost) for curve in made]
-    best = min(
-        (s for s in within if s.setting is not None and s.setting.clearly_reduces_leakage),
-        key=lambda s: s.value.value,
-        default=NEVER,
-    )
+    best = smallest(s for s in within if s.setting and s.setting.clearly_reduces_leakage)
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:

@@ -11,12 +11,12 @@ from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
     BUDGET,
-    NEVER,
     Curve,
     Summary,
     check_budget,
     curves,
     joint_results,
+    smallest,
 )
 from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
@@ -92,8 +92,7 @@ class Ranking:
     @property
     def halving(self) -> Summary:
         """The setting that halves the leakage at the least cost, and that cost."""
-        able = (entry.halving for entry in self.entries if entry.halving.setting)
-        return min(able, key=lambda summary: summary.value.value, default=NEVER)
+        return smallest(entry.halving for entry in self.entries)
 
     @property
     def unit(self) -> str:

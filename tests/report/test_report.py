@@ -17,7 +17,8 @@ from leakboard.bench.records.store import Store
 from leakboard.leaderboards.report import reporting
 from leakboard.leaderboards.report.advice import Advice
 from leakboard.leaderboards.results.attacked import Attacked
-from leakboard.leaderboards.tables import MISSING, NEVER, Choice, curves
+from leakboard.leaderboards.tables import MISSING, Choice, curves
+from leakboard.leaderboards.tables.curves import NEVER
 
 
 def label(success=0.9):
