@@ -180,10 +180,8 @@ def _cross_fitted(
     overall = _choose(alike, score, shared)
     if overall is None:
         return NEVER
-    values = []
-    for seed in sorted(shared):
-        chosen = _choose(alike, score, shared - {seed}) or overall
-        values.append(getattr(chosen, f"{number}_by_seed")[seed])
+    chosen = {seed: _choose(alike, score, shared - {seed}) or overall for seed in sorted(shared)}
+    values = [getattr(row, f"{number}_by_seed")[seed] for seed, row in chosen.items()]
     return Summary(mean_interval(values), index[id(overall)])
 
 
