@@ -294,12 +294,10 @@ def leakage(
 
 
 def certification_of(mine: Strongest, twin: Strongest | None) -> Certification:
-    """Whether an attack is shown to work: on the undefended twin, or by reading everything here."""
-    if twin is not None and is_certified(twin):
+    """Whether an attack is shown to work: on the undefended twin, or by reading everything here.
+
+    The advantage on the twin must be clearly above 0.2.
+    """
+    if twin is not None and twin.advantage.low > NEEDED:
         return CERTIFIED
     return EXACT if mine.is_exact else NOT_CERTIFIED
-
-
-def is_certified(twin: Strongest) -> bool:
-    """Whether the advantage on the undefended twin is clearly above 0.2."""
-    return twin.advantage.low > NEEDED
