@@ -163,17 +163,14 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
     halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:
-        defenses: dict[tuple[str, str], set[str]] = {}
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         if goal == Goal.MEMORISATION and any(parameter(r, "canaries") == "missed" for r in own):
             word += " that detectors miss"  # the worst circumstance counts
-        for row in own:
-            if row.is_certified and row.is_made_for_goal and row.has_cost:
-                at = row.setting.task, row.setting.model
-                defenses.setdefault(at, set()).add(row.defense)
-        if not defenses:
+        counted = (r for r in own if r.is_certified and r.is_made_for_goal and r.has_cost)
+        places = grouped(counted, lambda row: (row.setting.task, row.setting.model))
+        if not places:
             continue
-        task, model = max(defenses, key=lambda at: len(defenses[at]))
+        task, model = max(places, key=lambda at: len({row.defense for row in places[at]}))
         best = choose(table, task, goal.value, model=model)
         half = halving.get((goal, task, model))
         leak = "not clearly below 100 %"
