@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Collection as Several
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ def method_pages(
     made = [curve for curve in curves(table) if curve.is_made_for_goal]
     by_defense = grouped(made, lambda curve: curve.defense)
     pages = [
-        _page(DEFENSE, name, defenses, goals_of(name), against.get(name, []))
+        _page(DEFENSE, name, registry.find(name, defenses), goals_of(name), against.get(name, []))
         | _of_defense(name, by_defense.get(name, []), collection, questions)
         for name in sorted({*defenses, *(record.cell.defense.name for record in records)})
     ]
@@ -46,7 +46,7 @@ def method_pages(
     for name in sorted({*attacks, *(leak.attack.name for one in records for leak in one.leaks)}):
         cls = registry.find(name, attacks)
         goals = cls.threat.goals if cls else ()
-        pages.append(_page(ATTACK, name, attacks, goals, strongest.get(name, [])))
+        pages.append(_page(ATTACK, name, cls, goals, strongest.get(name, [])))
     return pages
 
 
@@ -66,11 +66,10 @@ def by_goal(pages: Sequence[dict[str, Any]]) -> dict[str, dict[str, list[dict[st
 def _page(
     kind: str,
     name: str,
-    known: Mapping[str, type[Any]],
+    cls: type[Method] | None,
     goals: Several[Goal],
     rows: Sequence[Result],
 ) -> dict[str, Any]:
-    cls = registry.find(name, known)
     # By task, model and goal, the weakest protection first.
     places = grouped(
         rows, lambda one: (one.setting.task, one.setting.model, one.goal, one.attribute)
