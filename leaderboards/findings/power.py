@@ -159,10 +159,8 @@ def comparisons(
 def _claims(table: ResultsTable, claims: Iterable[PrintedClaim]) -> Iterator[Comparison]:
     present = {setting.defense for setting in table.settings}
     for claim in claims:
-        if not {claim.a.defense, claim.b.defense} <= present:
-            continue
         matters = claim.margin or claim.least
-        if matters is None:
+        if matters is None or not {claim.a.defense, claim.b.defense} <= present:
             continue
         known = [gap for gap in differences_of(claim, table) if gap.seeds > 1]
         for gap in known:
@@ -244,9 +242,7 @@ def describe_power(found: Sequence[Comparison], seeds: int) -> list[str]:
         needed = [comparison.seeds_needed() or MOST_SEEDS for comparison in weak]
         words = f"power: {seeds} seeds are too few for {len(weak)} of {len(own)} {thing} (power below {ENOUGH})"
         words += f"; half of these need {median(needed):.0f} seeds or fewer"
-        shares = [
-            comparison.example_share for comparison in weak if not isnan(comparison.example_share)
-        ]
+        shares = [one.example_share for one in weak if not isnan(one.example_share)]
         if shares and (share := median(shares)) > 0.1:
             words += (
                 f", and {min(share, 1):.0%} of their variance comes from too few evaluated examples"
