@@ -104,12 +104,9 @@ class Contrast:
             if all(-self.margin < g.mean.low and g.mean.high < self.margin for g in of_task):
                 alike += of_task
                 continue
+            large = [gap for gap in of_task if abs(gap.mean.value) >= self.margin]
             for verdict, words in (("more", self.more), ("less", self.less)):
-                clear = [
-                    gap
-                    for gap in of_task
-                    if gap.verdict == verdict and abs(gap.mean.value) >= self.margin
-                ]
+                clear = [gap for gap in large if gap.verdict == verdict]
                 if clear and words:
                     first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
                     yield _finding(self, words, first, clear, of_task)
