@@ -277,8 +277,7 @@ def _code(made: Provenance) -> str:
 
 def _differences(old: Cell, new: Cell) -> Iterator[str]:
     if old.defense.version != new.defense.version:
-        versions = f"version {old.defense.version} → {new.defense.version}"
-        yield f"method: {new.defense.name} {versions}"
+        yield f"method: {new.defense.name} version {old.defense.version} → {new.defense.version}"
     yield from _of_parts("method", old.defense.params, new.defense.params)
     if old.data_hash != new.data_hash:
         yield f"data: other texts of {new.task}"

@@ -16,12 +16,10 @@ def changes_tables(found: Changes) -> Iterator[Table | str]:
     """New and removed settings, a table of changed numbers for each task and model, and a summary."""
     if found.note:
         yield found.note
-    for kind in ("new", "gone"):
-        for change in found:
-            if change.kind == kind:
-                yield f"{kind}: {_place(change)} {change.setting}"
-    changed = [change for change in found if change.kind == "changed"]
-    for place, own in grouped(changed, _place).items():
+    by_kind = grouped(found, lambda change: change.kind)
+    for change in by_kind.get("new", []) + by_kind.get("gone", []):
+        yield f"{change.kind}: {_place(change)} {change.setting}"
+    for place, own in grouped(by_kind.get("changed", []), _place).items():
         yield Table(place, COLUMNS, [*map(_row, own)], [CLEAR])
     yield found.summary
 
