@@ -59,9 +59,8 @@ class Request:
         Raises:
             LeakboardError: an unknown word, or too narrow or too wide.
         """
-        width = WIDTHS.get(str(self.width), self.width)
         try:
-            inches = float(width)
+            inches = float(WIDTHS.get(str(self.width), self.width))
         except (TypeError, ValueError):
             inches = nan
         if not LEAST <= inches <= MOST:

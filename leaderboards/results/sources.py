@@ -166,8 +166,7 @@ def published(name: str | None = None) -> Results:
         raise LeakboardError(
             f"name: nothing is published as '{name}'. {did_you_mean(str(name), known)}"
         )
-    chosen = [part for part in known if name in (None, part)]
-    parts = {part: _published(part) for part in chosen}
+    parts = {part: _published(part) for part in known if name in (None, part)}
     version = data_version({part: digits for part, (_, digits) in parts.items()})
     joined = Results.joined([own for own, _ in parts.values()])
     return replace(joined.named(name or "published"), version=version)
