@@ -215,10 +215,9 @@ def _best(row: Result) -> list[Cell | str]:
 def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[list[Cell | str]]:
     """A row for each attack, channel, view and reason."""
     found: list[list[Cell | str]] = []
-    groups = [own for _, own in rows.groupby(LEAK, sort=False, dropna=False)]
     views = rows.drop_duplicates(["attack", "goal", "view", "channel"])
     several = set(views[views.duplicated(["attack", "goal", "view"])]["attack"])
-    for own in groups:
+    for _, own in rows.groupby(LEAK, sort=False, dropna=False):
         row = own.iloc[0]
         attack = str(row["attack"])
         # The usual views, training data and the worst moment, are not named.
@@ -239,7 +238,7 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
         guess = float(own[["chance", "floor"]].astype(float).max(axis=1).mean())
         known = own["success"].dropna().astype(float).tolist()
         flags = {flag for text in own["flags"] for flag in str(text).split(",") if flag}
-        numbers = [str(list(FLAGS).index(flag) + 1) for flag in FLAGS if flag in flags]
+        numbers = [str(n) for n, flag in enumerate(FLAGS, start=1) if flag in flags]
         found.append(
             [
                 text,
