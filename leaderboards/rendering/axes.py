@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator, PercentFormatter, StrMethodFormatter
 
 from leakboard.bench.contracts import grouped
@@ -29,12 +28,9 @@ def draw_panel(ax: Axes, panel: Panel) -> None:
     """Draws everything but the names of points, which need the final layout."""
     ax.set_title(panel.title)
     for reference in panel.references:
-        line, span = (ax.axvline, ax.axvspan) if reference.axis == "x" else (ax.axhline, ax.axhspan)
-        if reference.to is None:
-            dashes = DASHES[reference.line]
-            line(reference.value, linewidth=0.8, linestyle=dashes, color=GREY, zorder=1)
-        else:
-            span(reference.value, reference.to, alpha=0.1, linewidth=0, color=GREY, zorder=1)
+        line = ax.axvline if reference.axis == "x" else ax.axhline
+        dashes = DASHES[reference.line]
+        line(reference.value, linewidth=0.8, linestyle=dashes, color=GREY, zorder=1)
     for series in panel.series:
         _series(ax, series)
     _scale(ax, "x", panel.x)
@@ -104,18 +100,16 @@ def _scale(ax: Axes, name: str, axis: Axis) -> None:
     ax.set(**{f"{name}lim": ends if axis.rises else ends[::-1], f"{name}label": axis.label})
 
 
-def legend_entries(panels: Sequence[Panel]) -> list[Line2D | Patch]:
+def legend_entries(panels: Sequence[Panel]) -> list[Line2D]:
     """One legend entry for each name, of series with their longest line and of references."""
     named = [one for panel in panels for one in panel.series if one.name and one.measured]
-    handles: list[Line2D | Patch] = [
+    handles = [
         Line2D([], [], label=name, **_strokes(max(own, key=lambda one: len(one.points))))
         for name, own in grouped(named, lambda one: one.name).items()
     ]
     lines = {one.label: one for panel in panels for one in panel.references if one.label}
     handles += [
         Line2D([], [], color=GREY, label=label, linewidth=0.8, linestyle=DASHES[one.line])
-        if one.to is None
-        else Patch(color=GREY, alpha=0.15, linewidth=0, label=label)
         for label, one in lines.items()
     ]
     return handles

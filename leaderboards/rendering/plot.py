@@ -77,12 +77,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Reference:
-    """A line, or the range from `value` to `to`, across a panel; named in the legend."""
+    """A line across a panel; named in the legend."""
 
     axis: Literal["x", "y"]
     value: float
     label: str = ""
-    to: float | None = None
     line: Line = "dotted"
 
 
