@@ -87,12 +87,12 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget."""
     order = list(Goal)
     least = least_cost_of_halving(table)
-    for goal, *at in sorted(least, key=lambda where: (order.index(where[0]), *where[1:])):
-        cost, row = least[goal, *at].value, least[goal, *at].setting
+    for goal, task, model in sorted(least, key=lambda at: (order.index(at[0]), *at[1:])):
+        cost, row = least[goal, task, model].value, least[goal, task, model].setting
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(*at)} costs {of_gain(table, row, cost)} gained by "
+            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(table, row, cost)} gained by "
             f"tuning ({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
