@@ -68,7 +68,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
             elif near and near.cost.low > BUDGET:
                 words = (
-                    f"{within} nothing measured clearly protects {where}: the cheapest that does, "
+                    f"{within} nothing measured clearly protects {word} on {at}: the cheapest, "
                     f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for "
                     f"{_cost(near, near.cost)} ({_ends(near.cost)})."
                 )
@@ -92,8 +92,8 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(table, row, cost)} gained by "
-            f"tuning ({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
+            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(table, row, cost)} gained "
+            f"({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
 
@@ -132,7 +132,7 @@ def hidden(table: ResultsTable, row: Result) -> str:
     alike = (one for one in table.select(goal=row.goal) if one.setting is row.setting)
     own = next(one for one in alike if one.attribute == row.attribute)
     shares = dict.fromkeys(format_percent(1 - one.leakage.value) for one in (own, row))
-    return f"hides {', and in another training '.join(shares)}"
+    return f"hides {', another training '.join(shares)}"
 
 
 def gained(table: ResultsTable, row: Result) -> float:

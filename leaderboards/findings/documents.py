@@ -34,6 +34,7 @@ from leakboard.leaderboards.tables import (
     artefacts,
     choose,
     claim_verdicts,
+    count,
     display_name,
     format_percent,
     paper_tables,
@@ -256,7 +257,7 @@ def tuning_table(records: RecordSet) -> str:
     tuned = sum(setting.trials > 0 for setting in settings.values())
     return (
         f"{tuned} of {len(settings)} settings were tuned, in the folders below. "
-        f"In {by_judgement} more folders, no setting was tuned.\n\n"
+        f"In {count(by_judgement, 'other folder')}, no setting was tuned.\n\n"
         f"{markdown(('folder', 'trials', 'settings', 'defenses'), rows)}\n"
     )
 

@@ -19,8 +19,8 @@ FIVE = 0.05
 """Margin of five points of leakage."""
 
 INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santext-plus")
-BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",))
-"""Attacks of P³EFT's authors, and the channel that these read."""
+BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",), worst=True)
+"""Attacks of P³EFT's authors, the channel that these read, and the moment of training that the paper reports."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
 SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"eta": ANY_VALUE})
 BOTH = Rows("sap+frozen", {"eta": ANY_VALUE})
@@ -91,8 +91,8 @@ RULES: tuple[Contrast | Level, ...] = (
         "({n} of {pairs}).",
         less="SAP leaks fewer inputs with a trained bottom than with a frozen one on {task}: {x} against {y} at {at}."),
     Level("depth", Rows("sap", {"eta": None}, cut=(2, 3, 4, 5)), INPUTS,
-        "Depth alone does not hide inputs: behind {cuts} blocks, attacks such as {attack} read at least "
-        "{success_percent} of the tokens on {tasks} ({settings}).", least=0.95),
+        "Depth alone does not hide inputs: behind {cuts} blocks, attacks read at least {success_percent} of "
+        "the tokens on {tasks} ({settings}).", least=0.95),
     Contrast("depth", LEAKAGE, Rows("sap", {"eta": ANY_VALUE}, cut=5), Rows("sap", {"eta": ANY_VALUE}, cut=0), INPUTS,
         more="Noise hides less behind five blocks than at the embeddings on {task}: at {at}, {x} of the inputs leak, "
         "not {y}."),
@@ -152,7 +152,7 @@ RULES: tuple[Contrast | Level, ...] = (
 # fmt: on
 TITLES = {
     "headlines": "What a budget buys",
-    "halving": "What it costs to hide half",
+    "halving": "What it costs to hide half, of what tuning gains",
     "both": "Hiding texts and labels at once",
     "labels": "Which defenses hide labels",
     "elsewhere": "What defenses leak that they are not made to hide",

@@ -54,11 +54,16 @@ IN_USE = -2
 
 @dataclass(frozen=True)
 class Reader:
-    """A selection of attacks by name, channel and parameters; empty means all."""
+    """A selection of attacks by name, channel and parameters; empty means all.
+
+    Attributes:
+        worst: read the worst moment of each run, as P³EFT's paper reports, and not one chosen on other seeds.
+    """
 
     names: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     params: Mapping[str, object] = field(default_factory=dict)
+    worst: bool = False
 
     def __call__(self, candidate: Candidate) -> bool:
         name, given, channel, _ = candidate
@@ -116,13 +121,16 @@ class Reading:
 Readings = Mapping[Candidate, Reading]
 
 
-def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
+def readings(record: Record, worst: bool = False) -> dict[Aim, dict[Candidate, Reading]]:
     """Readings of all attacks in a cell, by goal and attribute, without attacks that read nothing, such as `prior`.
 
     Only the newest version of an attack is used, and its first leak for each goal, attribute and channel. If that has
     a curve over training, each moment is a candidate. The floor of a curve is that of its worst moment, a maximum over
     many, which is no baseline for a single moment. The last moment has raw guesses and a floor, which counts for all.
     What the attack reads while the tuned model answers is a candidate of its own.
+
+    Args:
+        worst: of a curve, read the worst moment of the run alone, which nobody knows without the truth.
     """
     newest: dict[tuple[str, str], int] = {}
     named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
@@ -140,6 +148,8 @@ def readings(record: Record) -> dict[Aim, dict[Candidate, Reading]]:
     by_aim: dict[Aim, dict[Candidate, Reading]] = {}
     for (goal, attribute, params, *_), (first, *others) in alike.items():
         last = next((leak for leak in others if first.curve and leak.view == "last"), None)
+        if worst and first.curve:
+            first, last = first.model_copy(update={"curve": []}), None
         answering = next((leak for leak in others if leak.view.endswith(ANSWERED)), None)
         for leak in filter(None, (first, last, answering)):
             for reading in _moments(leak, params, leak if leak is answering else last or first):

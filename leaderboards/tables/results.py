@@ -335,7 +335,8 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
 
 def _by_aim(setting: Setting, attacks: Attacks) -> dict[Aim, Strongest]:
     chosen: dict[Aim, Strongest] = {}
-    for aim, by_seed in setting.readings.items():
+    asks_worst = isinstance(attacks, Reader) and attacks.worst
+    for aim, by_seed in (setting.worst if asks_worst else setting.readings).items():
         counted = {s: {c: own[c] for c in own if attacks(c)} for s, own in by_seed.items()}
         if read := {seed: readings for seed, readings in counted.items() if readings}:
             chosen[aim] = Strongest(read)

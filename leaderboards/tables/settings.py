@@ -127,9 +127,17 @@ class Setting:
     @cached_property
     def readings(self) -> dict[Aim, dict[int, Readings]]:
         """Readings of all attacks by aim and seed."""
+        return self._readings()
+
+    @cached_property
+    def worst(self) -> dict[Aim, dict[int, Readings]]:
+        """Readings at the worst moment of each run."""
+        return self._readings(worst=True)
+
+    def _readings(self, worst: bool = False) -> dict[Aim, dict[int, Readings]]:
         found: dict[Aim, dict[int, Readings]] = {}
         for seed, record in self.records.items():
-            for aim, own in readings(record).items():
+            for aim, own in readings(record, worst).items():
                 found.setdefault(aim, {})[seed] = own
         return found
 

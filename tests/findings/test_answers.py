@@ -54,7 +54,7 @@ def test_a_defense_that_hides_much_within_the_budget_is_named_with_its_cost():
 def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_cost():
     (said,) = sentences(headlines, sweep({110: 0.86, 75: 0.8, 60: 0.7}))
     assert said == (
-        "Within 3 points, nothing measured clearly protects the inputs on SST-2: the cheapest that does, "
+        "Within 3 points, nothing measured clearly protects inputs on SST-2: the cheapest, "
         "SAP, η = 110, not tuned, leaks 93 % for 4.1 points (3.9 to 4.3)."
     )
 
@@ -84,7 +84,7 @@ def test_a_task_on_which_tuning_gains_less_than_the_budget_has_no_headline():
 def test_half_is_hidden_at_the_least_cost_unless_the_budget_affords_it():
     (said,) = sentences(halving, sweep({110: 0.89, 75: 0.8, 60: 0.7}, leaks=LEAKS | {75: 0.4}))
     assert said.startswith(
-        "Hiding half of the inputs on SST-2 costs 10.1 of the 40.1 points gained by tuning "
+        "Hiding half of the inputs on SST-2 costs 10.1 of the 40.1 points gained "
         "(SAP, η = 75, not tuned, hides 63 %; "
     )
     assert sentences(halving, sweep(CHEAP, leaks=LEAKS | {75: 0.4})) == []
@@ -115,7 +115,7 @@ def test_a_cost_stands_beside_what_its_own_training_hides():
     unique = {one.key: one for one in cells}
     (said,) = sentences(halving, list(unique.values()))
     assert "costs 10.0 of" in said
-    assert "(SAP, η = 75, epochs = 2, not tuned, hides 95 %, and in another training 63 %; " in said
+    assert "(SAP, η = 75, epochs = 2, not tuned, hides 95 %, another training 63 %; " in said
 
 
 def test_a_goal_on_which_no_attack_works_is_said_with_the_tasks_and_the_largest_advantage():

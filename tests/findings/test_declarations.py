@@ -246,7 +246,7 @@ def test_what_leaks_without_a_defense_is_bounded_by_success():
         ]
 
     (one,) = said(rule, read(0.99))
-    assert "behind 3 and 5 blocks, attacks such as `eia-nn` read at least 99 %" in one.sentence
+    assert "behind 3 and 5 blocks, attacks read at least 99 %" in one.sentence
     assert said(rule, read(0.5)) == []
 
 

@@ -112,7 +112,9 @@ def folders(tmp_path):
 
 def test_settings_are_counted_by_their_trials_and_trials_are_no_settings(folders):
     text = tuning_table(folders)
-    assert text.startswith("1 of 4 settings were tuned, in the folders below. In 1 more, none was.")
+    assert text.startswith(
+        "1 of 4 settings were tuned, in the folders below. In 1 other folder, no setting was tuned."
+    )
     assert [tuple(row.values()) for row in rows(text)] == [
         ("tuned", "0", "1", "No protection"),
         ("tuned", "2", "1", "SAP"),

@@ -10,6 +10,7 @@ from leakboard.leaderboards.tables.leakage import (
     CERTIFIED,
     EXACT,
     NOT_CERTIFIED,
+    Reader,
     cross_fitted,
     readings,
 )
@@ -145,6 +146,15 @@ def test_the_moment_is_chosen_on_the_other_seeds():
     chosen = cross_fitted(by_seed)
     assert chosen[0].success.value == 0.6  # the second moment, on which the other seeds agree
     assert chosen[0].candidate[3] == 25  # half of training
+
+
+def test_the_worst_moment_of_each_run_is_read_only_where_it_is_asked_for():
+    curves = {0: [0.9, 0.6, 0.5], 1: [0.5, 0.7, 0.5], 2: [0.5, 0.7, 0.5]}
+    cells = [record("dc", {"weight": 0.5}, s, leaks=label_leak(v)) for s, v in curves.items()]
+    table = results_table(cells)
+    assert [one.success_by_seed for one in table] == [{0: 0.6, 1: 0.5, 2: 0.5}]
+    (row,) = table.under(Reader(("spectral",), worst=True))
+    assert row.success_by_seed == {0: 0.9, 1: 0.7, 2: 0.7}
 
 
 def test_what_is_read_while_the_tuned_model_answers_counts_as_a_moment():
