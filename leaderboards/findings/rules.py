@@ -8,7 +8,14 @@ from leakboard.bench.contracts import Goal
 from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
 from leakboard.leaderboards.findings.engine import LEAKS, USEFUL, Contrast, Level
 from leakboard.leaderboards.findings.finding import Finding
-from leakboard.leaderboards.tables import ANY_VALUE, Metric, Reader, ResultsTable, Rows
+from leakboard.leaderboards.tables import (
+    ANY_VALUE,
+    BY_AUTHORS,
+    Metric,
+    Reader,
+    ResultsTable,
+    Rows,
+)
 
 INPUTS, LABELS, ATTRIBUTES = Goal.INVERSION, Goal.LABEL, Goal.ATTRIBUTE
 IDENTITY = Goal.REIDENTIFICATION
@@ -19,8 +26,6 @@ FIVE = 0.05
 """Margin of five points of leakage."""
 
 INPUT_NOISE = ("sap", "sap-cti", "rapt", "dpnr", "cape", "custext-plus", "santext-plus")
-BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",), worst=True)
-"""Attacks of P³EFT's authors, the channel that these read, and the moment of training that the paper reports."""
 PLAIN = Rows(("none", "dpsgd"), undefended=True)
 SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"eta": ANY_VALUE})
 BOTH = Rows("sap+frozen", {"eta": ANY_VALUE})

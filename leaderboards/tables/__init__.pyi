@@ -53,7 +53,7 @@ from .intervals import mean_interval as mean_interval
 from .intervals import standard_error as standard_error
 from .intervals import t_quantile as t_quantile
 from .leakage import ALL as ALL
-from .leakage import Candidate as Candidate
+from .leakage import BY_AUTHORS as BY_AUTHORS
 from .leakage import Reader as Reader
 from .paper_tables import nearest_printed as nearest_printed
 from .paper_tables import paper_tables as paper_tables

@@ -75,6 +75,8 @@ class Reader:
 
 
 ALL = Reader()
+BY_AUTHORS = Reader(("spectral", "norm", "kmeans"), ("activations",), worst=True)
+"""Attacks of P³EFT's authors, the channel that these read, and the moment of training that the paper reports."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.bench.records import Row
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.kinds.sensitivity import is_theirs
 from leakboard.leaderboards.figures.series import (
     Place,
     measured_words,
@@ -16,7 +15,7 @@ from leakboard.leaderboards.figures.series import (
     row_points,
 )
 from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Series
-from leakboard.leaderboards.tables import Interval, RecordSet, Result
+from leakboard.leaderboards.tables import BY_AUTHORS, Interval, RecordSet, Result
 
 MARKERS = ("o", "s", "D", "^")
 """Markers of the models of printed points."""
@@ -32,7 +31,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     results = found.table.select(goal=Goal.LABEL)
     if not results:
         raise LeakboardError("nothing to plot: no attack on labels read anything in these records")
-    authors = found.table.under(is_theirs).select(goal=Goal.LABEL)
+    authors = found.table.under(BY_AUTHORS).select(goal=Goal.LABEL)
     theirs = {one.setting.keys: one.success for one in authors}
     printed = printed_rows(found, Goal.LABEL)
     models = list(dict.fromkeys(str(row["model"]) for row in printed))

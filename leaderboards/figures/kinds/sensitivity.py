@@ -14,17 +14,10 @@ from leakboard.leaderboards.figures.series import (
     measured_words,
 )
 from leakboard.leaderboards.rendering import Axis, Panel, Plot
-from leakboard.leaderboards.tables import Candidate, RecordSet, Result
+from leakboard.leaderboards.tables import BY_AUTHORS, RecordSet, Result
 
-THEIRS = ("spectral", "norm", "kmeans")
-"""Attacks of P³EFT's authors, who apply them to activations."""
 ON_ACTIVATIONS = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
 """Channels of activations: sent, or recomputed by a server from received texts."""
-
-
-def is_theirs(candidate: Candidate) -> bool:
-    """Whether P³EFT's authors use this attack."""
-    return candidate[0] in THEIRS and candidate[2] == Channel.ACTIVATIONS
 
 
 def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
@@ -34,7 +27,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         LeakboardError: no label attack is certified.
     """
     views = {
-        "attacks of P³EFT's authors": found.table.under(is_theirs),
+        "attacks of P³EFT's authors": found.table.under(BY_AUTHORS),
         "any attack on activations": found.table.under(lambda c: c[2] in ON_ACTIVATIONS),
         "any attack": found.table,
     }

@@ -11,10 +11,16 @@ import numpy as np
 
 from leakboard.bench.contracts import Goal, LeakboardError, Record, grouped
 from leakboard.leaderboards.figures.drawing import Request
-from leakboard.leaderboards.figures.kinds.sensitivity import THEIRS
 from leakboard.leaderboards.figures.series import Place, measured_words
 from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
-from leakboard.leaderboards.tables import Interval, RecordSet, Setting, mean_interval, style_of
+from leakboard.leaderboards.tables import (
+    BY_AUTHORS,
+    Interval,
+    RecordSet,
+    Setting,
+    mean_interval,
+    style_of,
+)
 
 CHANNELS = ("activations", "gradients")
 
@@ -105,7 +111,7 @@ def _largest(record: Record, channel: str, of_chance: bool = False) -> dict[floa
     """Largest success of P³EFT's attacks at each step, or of the same attacks on permuted labels."""
     found: dict[float, float] = {}
     for leak in record.leaks:
-        if leak.attack.name in THEIRS and leak.channel == channel:
+        if leak.attack.name in BY_AUTHORS.names and leak.channel == channel:
             for one in leak.curve:
                 value = one.success.chance if of_chance else one.success.value
                 found[one.step] = max(found.get(one.step, 0.0), value)
