@@ -94,7 +94,7 @@ def test_attackers_of_the_paper_any_on_activations_and_any_at_all_have_a_panel_e
         [p.x.value for one in panel.series for p in one.points]
         for panel in (theirs, activations, every)
     ]
-    assert across[0] == pytest.approx([0.25 / 0.43, 0.2 / 0.43])
+    assert across[0] == pytest.approx([0.3 / 0.48, 0.25 / 0.48])  # at the worst moment, above 0.5
     assert across[1] == pytest.approx([1.0, 1.0], abs=0.03)
     assert across[2] == pytest.approx([1.0, 1.0])
 
