@@ -67,10 +67,19 @@ def run_cell(context: CellContext, transcripts: Path | None = None) -> Record:
     except Diverged as error:
         return record_without_result(planned, "diverged", str(error), device)
     except Exception as error:
+        if _is_interrupt(error):
+            raise KeyboardInterrupt from error
         if not is_out_of_memory(error):
             return record_without_result(planned, "failed", error_line(error), device)
         reason = str(error) or "out of memory"
         return record_without_result(planned, "out-of-memory", reason, device)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused an error: Python 3.11 wraps what is raised while a class body is set up, as in a late import."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def record_without_result(planned: PlannedCell, status: Status, reason: str, device: str) -> Record:

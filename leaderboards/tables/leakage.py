@@ -159,6 +159,15 @@ def readings(record: Record, worst: bool = False) -> dict[Aim, dict[Candidate, R
     return by_aim
 
 
+def by_aim(records: Mapping[int, Record], worst: bool = False) -> dict[Aim, dict[int, Readings]]:
+    """The readings of each seed, by goal and attribute."""
+    found: dict[Aim, dict[int, Readings]] = {}
+    for seed, record in records.items():
+        for aim, own in readings(record, worst).items():
+            found.setdefault(aim, {})[seed] = own
+    return found
+
+
 def _moments(leak: Leak, params: str, floored: Leak) -> Iterable[Reading]:
     """Readings at the moments of a leak, without those whose baseline leaves nothing to read.
 

@@ -23,7 +23,7 @@ from leakboard.leaderboards.tables.defenses import (
     other_params,
 )
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
-from leakboard.leaderboards.tables.leakage import Aim, Readings, Strongest, readings
+from leakboard.leaderboards.tables.leakage import Aim, Readings, Strongest, by_aim
 
 NOT_REPRODUCED = "not reproduced"
 """Mark of submitted settings whose defense was not run again."""
@@ -127,19 +127,12 @@ class Setting:
     @cached_property
     def readings(self) -> dict[Aim, dict[int, Readings]]:
         """Readings of all attacks by aim and seed."""
-        return self._readings()
+        return by_aim(self.records)
 
     @cached_property
     def worst(self) -> dict[Aim, dict[int, Readings]]:
         """Readings at the worst moment of each run."""
-        return self._readings(worst=True)
-
-    def _readings(self, worst: bool = False) -> dict[Aim, dict[int, Readings]]:
-        found: dict[Aim, dict[int, Readings]] = {}
-        for seed, record in self.records.items():
-            for aim, own in readings(record, worst).items():
-                found.setdefault(aim, {})[seed] = own
-        return found
+        return by_aim(self.records, worst=True)
 
     @property
     def leaks(self) -> list[Leak]:

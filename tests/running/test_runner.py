@@ -151,6 +151,15 @@ def test_failed_cell_is_a_record_and_is_tried_again(tmp_path, monkeypatch, train
     assert trained == ["none", "sap"]
 
 
+def test_an_interrupt_that_python_wraps_stops_the_run(tmp_path, monkeypatch):
+    wrapped = RuntimeError("Error calling __set_name__ on 'dirfs'")
+    wrapped.__cause__ = KeyboardInterrupt()
+    breaking(monkeypatch, wrapped)
+    with pytest.raises(KeyboardInterrupt):
+        go(tmp_path, SAP())
+    assert Store(tmp_path).read_all() == []
+
+
 def test_failed_attack_is_tried_again_even_where_another_goal_was_skipped(tmp_path, monkeypatch):
     goals = frozenset({Goal.LABEL, Goal.ATTRIBUTE})
     monkeypatch.setattr(Flaky, "threat", ThreatModel(goals, frozenset()))
