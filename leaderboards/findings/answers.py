@@ -39,8 +39,8 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     within = f"within {BUDGET:g} points,"
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
-        places = dict.fromkeys((row.setting.task, row.setting.model) for row in own)
-        asked = ((place_name(*at), choose(own, at[0], goal.value, model=at[1])) for at in places)
+        places = grouped(own, lambda row: (row.setting.task, row.setting.model))
+        asked = ((place_name(*at), choose(rows, at[0], goal.value)) for at, rows in places.items())
         # Where tuning gains no more than the budget, a model that learned nothing is within it.
         choices = [
             (at, c)
@@ -59,10 +59,10 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for at, one in choices:
-            row, near, where = one.setting, one.nearest, f"the {word} on {at}"
+            row, near = one.setting, one.nearest
             if row and at not in little:
                 words = (
-                    f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of {where}, for "
+                    f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for "
                     f"{_cost(row, row.cost)} ({_ends(row.cost)})."
                 )
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])

@@ -73,7 +73,7 @@ class PrintedClaim(Part):
         if attacked != (self.goal is not None):
             needs = "needs a goal" if attacked else "has no goal"
             raise ValueError(f"goal: the metric '{self.metric}' {needs}")
-        if not attacked and (self.attacks or self.channel):
+        if not attacked and (self.attacks or self.channel or self.worst):
             raise ValueError(f"attacks: the metric '{self.metric}' has no attacks and no channel")
         if (self.expect == "equal") != (self.margin is not None):
             raise ValueError("margin: belongs to `expect: equal`, and only there")

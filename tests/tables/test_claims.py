@@ -308,6 +308,7 @@ def example(**changes: Any) -> dict[str, Any]:
         ({"metric": "success"}, "goal: the metric 'success' needs a goal"),
         ({"goal": "label"}, "goal: the metric 'utility' has no goal"),
         ({"attacks": ["eia-nn"]}, "attacks: the metric 'utility' has no attacks"),
+        ({"worst": True}, "attacks: the metric 'utility' has no attacks"),
         (
             {"channel": "tokens"},
             "attacks: the metric 'utility' has no attacks and no channel",
