@@ -42,6 +42,7 @@ class DistanceCorrelation(Defense):
     }
     """The attack with which P³EFT measures it, section 4.2."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
+    measured_worst: ClassVar[bool] = True
 
     weight: float = Field(0.5, ge=0)
     """λ; larger values hide more."""

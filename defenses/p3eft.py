@@ -44,6 +44,7 @@ class P3EFT(Defense):
     }
     """Section 4.2 reports the best of these three on activations."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset({Channel.ACTIVATIONS})
+    measured_worst: ClassVar[bool] = True
 
     weight: float = Field(0.1, ge=0)
     """Weight of the adversarial regulariser; larger values hide more, and 0 leaves only the mixture. The paper tunes

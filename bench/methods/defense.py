@@ -51,6 +51,8 @@ class Defense(Method, ABC):
     """Attacks by which its authors measure it; of several, the one that applies at the cut."""
     measured_on: ClassVar[frozenset[Channel]] = frozenset()
     """Channels on which these attacks count; empty for all channels that they read."""
+    measured_worst: ClassVar[bool] = False
+    """Whether its authors report the worst moment of each training."""
 
     least_blocks: ClassVar[int] = 1
     """Smallest number of blocks of a model that it can train."""

@@ -24,7 +24,6 @@ from leakboard.leaderboards.tables import (
     format_number,
     format_percent,
     format_points,
-    gain_over,
     mean_interval,
     smallest,
 )
@@ -40,12 +39,8 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         places = grouped(own, lambda row: (row.setting.task, row.setting.model))
-        asked = ((place_name(*at), choose(rows, at[0], goal.value)) for at, rows in places.items())
-        # Where tuning gains no more than the budget, a model that learned nothing is within it.
         choices = [
-            (at, c)
-            for at, c in asked
-            if (r := c.setting or c.nearest) and gained(table, r) > BUDGET
+            (place_name(*at), choose(rows, at[0], goal.value)) for at, rows in places.items()
         ]
         little = {at: one for at, one in choices if one and 1 - one.leakage.value <= MUCH}
         if little:
@@ -92,7 +87,7 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
         if row is None or cost.value <= BUDGET:
             continue
         words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(table, row, cost)} gained "
+            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(row, cost)} gained "
             f"({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
         )
         yield Finding.of("halving", words, "cost", cost, [row])
@@ -121,10 +116,9 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
         yield Finding.of("idle", words, "advantage", most.advantage, [most, *rows])
 
 
-def of_gain(table: ResultsTable, row: Result, cost: Interval) -> str:
+def of_gain(row: Result, cost: Interval) -> str:
     """'22.0 of the 35.5 points'."""
-    gain = format_points(gained(table, row))
-    return f"{format_points(cost.value)} of the {gain} {row.setting.unit}"
+    return f"{format_points(cost.value)} of the {format_points(row.gain)} {row.setting.unit}"
 
 
 def hidden(table: ResultsTable, row: Result) -> str:
@@ -133,13 +127,6 @@ def hidden(table: ResultsTable, row: Result) -> str:
     own = next(one for one in alike if one.attribute == row.attribute)
     shares = dict.fromkeys(format_percent(1 - one.leakage.value) for one in (own, row))
     return f"hides {', another training '.join(shares)}"
-
-
-def gained(table: ResultsTable, row: Result) -> float:
-    """Points by which no protection is better than the untuned model where a setting was compared."""
-    group = next(g for g in table.groups if any(one is row.setting for one in g.settings))
-    both = [one for one in (group.reference, group.untuned) if one]  # else there is no cost
-    return gain_over(*both)[0].value
 
 
 def _cost(of: Result, cost: Interval) -> str:

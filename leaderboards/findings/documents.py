@@ -179,7 +179,7 @@ def front(table: ResultsTable, found: Sequence[Finding]) -> str:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"
         cost = "none that still learns"
         if half is not None and (cheapest := half.setting) is not None:
-            lost, hides = of_gain(table, cheapest, half.value), hidden(table, cheapest)
+            lost, hides = of_gain(cheapest, half.value), hidden(table, cheapest)
             cost = f"{lost} ({cheapest.setting.choice}; {hides})"
         rows.append((word, place_name(task, model), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")

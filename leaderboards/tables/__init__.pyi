@@ -19,7 +19,6 @@ from .compare import differences as differences
 from .compare import holm as holm
 from .compare import parameter as parameter
 from .compare import place_but as place_but
-from .curves import BUDGET as BUDGET
 from .curves import HALF as HALF
 from .curves import Choice as Choice
 from .curves import Curve as Curve
@@ -67,6 +66,7 @@ from .rankings import reason_without_cost as reason_without_cost
 from .rankings import results_under as results_under
 from .rankings import undefended_row as undefended_row
 from .record_set import RecordSet as RecordSet
+from .results import BUDGET as BUDGET
 from .results import Result as Result
 from .results import ResultsTable as ResultsTable
 from .results import results_table as results_table

@@ -22,11 +22,9 @@ from leakboard.leaderboards.tables.intervals import (
     format_points,
     mean_interval,
 )
-from leakboard.leaderboards.tables.results import Result, most_leaking
+from leakboard.leaderboards.tables.results import BUDGET, Result, most_leaking
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
-BUDGET = 3.0
-"""Default limit of the cost of a defense, in points of utility."""
 HALF = 0.5
 BOTH = (Goal.INVERSION, Goal.LABEL)
 """Texts and labels, which defenses of one alone give away."""
@@ -291,6 +289,7 @@ def choose(
         hide: a goal by any of its names, see `leakboard.leaderboards.tables.goals`, or several: 'texts and labels'. Of
             several, the goal counts of which a setting leaks most.
         max_cost: points of utility that may be lost on the mean.
+        model: only settings of this model; by default of all, and the answer names its model.
 
     Raises:
         LeakboardError: an unknown task or goal, or a budget that is no number of points.
@@ -343,7 +342,9 @@ def choose(
         if shown and len(goals) > 1
         else ()
     )
-    why = f"{word.capitalize()} of {task}, at most {max_cost:g} {unit}: {why}."
+    models = {curve.model for curve in answering}
+    where = f"{task} with {shown.setting.model}" if shown and len(models) > 1 else task
+    why = f"{word.capitalize()} of {where}, at most {max_cost:g} {unit}: {why}."
     found = best.setting, best.value, nearest, front, why, each, best.note
     return Choice(task, goal, max_cost, *found)
 

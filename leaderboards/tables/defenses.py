@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf, nan
 from typing import Any
 
@@ -14,7 +14,7 @@ from leakboard.bench.contracts import Goal, grouped
 from leakboard.bench.methods import Defense, registry
 from leakboard.bench.records import Row, canonical_json
 from leakboard.bench.tasks import TASK_ITSELF
-from leakboard.leaderboards.tables.leakage import Candidate
+from leakboard.leaderboards.tables.leakage import Reader
 
 PALETTE = (
     "#332288",
@@ -56,14 +56,13 @@ class Style:
     """Attacks of its authors by goal."""
     measured_on: frozenset[str] = frozenset()
     """Channels of these attacks; empty for all."""
+    worst: bool = False
+    """Whether they report the worst moment of each run."""
 
-    def is_measured_by(self, candidate: Candidate, goal: Goal | None = None) -> bool:
-        """Whether the authors measure the defense by this attack, for one goal or any."""
-        attack, _, channel = candidate[:3]
-        is_theirs = any(
-            attack in names for own, names in self.measured_by.items() if goal in (None, own)
-        )
-        return is_theirs and (not self.measured_on or channel in self.measured_on)
+    def by_authors(self, *goals: Goal) -> Reader:
+        """Its authors' attacks on some of the goals of `measured_by`, all by default, as they report them."""
+        names = chain.from_iterable(self.measured_by[goal] for goal in goals or self.measured_by)
+        return Reader(tuple(dict.fromkeys(names)), tuple(self.measured_on), worst=self.worst)
 
 
 def style_of(defense: str) -> Style:
@@ -76,7 +75,9 @@ def style_of(defense: str) -> Style:
     if not colour:
         seed = hashlib.sha256(defense.encode()).digest()
         colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
-    return Style(colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on)
+    return Style(
+        colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on, cls.measured_worst
+    )
 
 
 def display_name(defense: str) -> str:

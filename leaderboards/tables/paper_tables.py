@@ -166,8 +166,9 @@ def _measured(
     goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
     if goal is not None:
         styles = [style_of(defense) for defense in defenses]
+        readers = [one.by_authors(goal) for one in styles if goal in one.measured_by]
         theirs = ResultsTable([], groups).under(
-            lambda candidate: any(one.is_measured_by(candidate, goal) for one in styles)
+            lambda candidate: any(reads(candidate) for reads in readers)
         )
         eps = {id(row.setting): _ep(row) for row in theirs.select(goal=goal)}
     found = []

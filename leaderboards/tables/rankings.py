@@ -10,7 +10,6 @@ from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, groupe
 from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
-    BUDGET,
     Curve,
     Summary,
     check_budget,
@@ -22,7 +21,7 @@ from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
 from leakboard.leaderboards.tables.leakage import Reader
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.results import BUDGET, Result, ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
 """Selection of attacks: the strongest of all, or of those of the defense's authors."""
@@ -167,7 +166,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
         rows: list[Result] = []
         for defense in dict.fromkeys(row.defense for row in table):
             if (own := style_of(defense)).measured_by:
-                rows += table.under(own.is_measured_by).select(defense=defense)
+                rows += table.under(own.by_authors()).select(defense=defense)
         return ResultsTable(rows, table.groups)
     found = table.under(Reader((attack,)))
     if not found:

@@ -12,7 +12,12 @@ import pandas as pd
 from leakboard.bench.contracts import Goal, Record, grouped
 from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.defenses import goals_of
-from leakboard.leaderboards.tables.intervals import MISSING, Interval, format_interval
+from leakboard.leaderboards.tables.intervals import (
+    MISSING,
+    Interval,
+    format_interval,
+    format_points,
+)
 from leakboard.leaderboards.tables.leakage import (
     ALL,
     COMPARED,
@@ -28,6 +33,9 @@ from leakboard.leaderboards.tables.leakage import (
 )
 from leakboard.leaderboards.tables.settings import Group, Setting, groups_of, place_of, twin_of
 
+BUDGET = 3.0
+"""Default limit of the cost of a defense, in points of utility. Where tuning gains no more, costs are not compared."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -37,6 +45,7 @@ class Result:
         attribute: private attribute for attribute inference, else ''.
         cost: points of utility lost against no protection; if missing, `cost_reason` states why.
         is_equally_tuned: True if no protection had as many tuning trials, and no row with a cost on this question had more.
+        gain: points that no protection gains over the untuned model; nan if both were not measured.
         leakage: share of what is read without the defense that is still read, not clipped; missing if the cell is not
             certified.
         success, metric: cross-fitted success of the strongest attack, and its metric.
@@ -57,6 +66,7 @@ class Result:
     cost_by_seed: Mapping[int, float]
     cost_reason: str
     is_equally_tuned: bool
+    gain: float
     leakage: Interval
     leakage_by_seed: Mapping[int, float]
     certification: Certification
@@ -146,14 +156,19 @@ class Result:
 
     @property
     def has_comparable_cost(self) -> bool:
-        """True if the setting is better than the untuned model, and was tuned like no protection and like the others."""
-        return self.has_cost and self.is_equally_tuned
+        """True if the setting is better than the untuned model, and was tuned like no protection and like the others.
+
+        And if tuning gains more than the default budget, within which the untuned model would be otherwise.
+        """
+        return self.has_cost and self.is_equally_tuned and self.gain > BUDGET
 
     @property
     def reason_without_cost(self) -> str:
         """Reason why the cost is not comparable, or an empty string."""
         if self.has_comparable_cost:
             return ""
+        if self.has_cost and self.gain <= BUDGET:
+            return f"tuning gains only {format_points(self.gain)} {self.setting.unit} here"
         return self.cost_reason or "it was not tuned like no protection, or less than others here"
 
     @property
@@ -208,6 +223,7 @@ class Result:
             "cost_reason": self.cost_reason,
             "trials": setting.trials,
             "equally_tuned": self.is_equally_tuned,
+            "gain": self.gain,
             **self.leakage.columns("leakage"),
             "certification": self.certification,
             "attack": self.attack,
@@ -229,7 +245,7 @@ class Result:
 
 Attacks = Callable[[Candidate], bool]
 """Selection of attacks, such as a `Reader`."""
-COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned")
+COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned", "gain")
 
 
 class ResultsTable(tuple[Result, ...]):
@@ -314,6 +330,7 @@ def _table(groups: Sequence[Group], attacks: Attacks) -> ResultsTable:
                         cost_by_seed=cost.by_seed,
                         cost_reason=cost.reason,
                         is_equally_tuned=cost.is_equally_tuned,
+                        gain=group.gain,
                         twin_keys=keys,
                         **_numbers(mine, twin),
                     )

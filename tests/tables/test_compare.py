@@ -3,7 +3,7 @@
 from math import nan
 
 import pytest
-from records import leak, record
+from records import estimate, leak, record
 
 from leakboard.bench.contracts import LeakboardError
 from leakboard.leaderboards.tables.compare import Difference, compare, holm
@@ -15,17 +15,17 @@ LEAKS = {110: 0.9, 90: 0.7, 75: 0.45, 60: 0.25}
 UTILITIES = {110: 0.885, 90: 0.86, 75: 0.8, 60: 0.7}
 
 
-def sweep(task="sst2", seeds=3, defense="sap", shift=0.0, utilities=UTILITIES, **fields):
+def sweep(
+    task="sst2", seeds=3, defense="sap", shift=0.0, utilities=UTILITIES, model="minilm", **fields
+):
     """SAP over four η with no protection, its twin and the untuned model; seeds differ a little."""
-    cells = []
+    cells, at = [], {"task": task, "model": model}
     for seed in range(seeds):
         d = seed / 1000
         cells += [
-            record("none", {}, seed, 0.9 + d, leaks=[leak(1.0)], undefended=True, task=task),
-            record(
-                defense, {"eta": None}, seed, 0.9, leaks=[leak(1.0)], undefended=True, task=task
-            ),
-            record("untuned", {}, seed, 0.5, leaks=[], task=task),
+            record("none", {}, seed, 0.9 + d, leaks=[leak(1.0)], undefended=True, **at),
+            record(defense, {"eta": None}, seed, 0.9, leaks=[leak(1.0)], undefended=True, **at),
+            record("untuned", {}, seed, 0.5, leaks=[], **at),
         ]
         cells += [
             record(
@@ -34,7 +34,7 @@ def sweep(task="sst2", seeds=3, defense="sap", shift=0.0, utilities=UTILITIES, *
                 seed,
                 utilities[eta],
                 leaks=[leak(LEAKS[eta] + shift + d)],
-                task=task,
+                **at,
             )
             for eta in LEAKS
         ]
@@ -209,6 +209,26 @@ def test_choose_names_the_cheapest_where_the_budget_affords_nothing():
     choice = choose(results_table(sweep()), "sst2", "inputs", 1)
     assert not choice
     assert choice.nearest.setting.knob_value == 110
+
+
+def test_choose_names_the_model_where_several_were_measured():
+    table = results_table(sweep() + sweep(utilities=UTILITIES | {90: 0.8}, model="mpnet"))
+    assert choose(table, "sst2", "inputs", 5).why.startswith("Inputs of sst2 with minilm, at most")
+    assert choose(table, "sst2", "inputs", 5, "mpnet").why.startswith("Inputs of sst2, at most")
+
+
+def test_where_tuning_gains_less_than_the_budget_no_setting_is_recommended():
+    gained = {0.6: "", 0.88: "tuning gains only 2.1 points here", 0.872: "only 2.9 points here"}
+    for untuned, why in gained.items():
+        cells = [
+            c.model_copy(update={"utility": estimate(untuned)})
+            if c.cell.defense.name == "untuned"
+            else c
+            for c in sweep()
+        ]
+        choice = choose(results_table(cells), "sst2", "inputs", 5)
+        assert bool(choice) == (not why)
+        assert why in choice.why
 
 
 def test_choose_counts_only_defenses_made_for_the_goal():

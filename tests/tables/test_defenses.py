@@ -17,7 +17,13 @@ def test_a_new_method_shifts_no_style(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [defenses.style_of(name) for name in ("sap", "mine")]
     more = {
         "aaa": SimpleNamespace(
-            colour="#111111", marker="x", knob="k", measured_by={}, measured_on=(), formerly=()
+            colour="#111111",
+            marker="x",
+            knob="k",
+            measured_by={},
+            measured_on=(),
+            measured_worst=False,
+            formerly=(),
         ),
         **FEW,
     }
