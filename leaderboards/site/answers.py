@@ -78,7 +78,10 @@ class Question:
         found = [row(self, entry) for entry in one.within]
         for words, entries in (
             (f"Within {points}, but without a clear effect", one.ineffective),
-            (f"Over the budget: every measured setting costs more than {points}", one.over),
+            (
+                f"Over the budget: every measured setting costs more than {points}, or nearly all gain",
+                one.over,
+            ),
         ):
             if entries:
                 found += [line(words), *(row(self, entry) for entry in entries)]

@@ -15,13 +15,14 @@ from leakboard.leaderboards.rendering import templates
 from leakboard.leaderboards.tables import (
     PLAIN_WORDS,
     Result,
+    cost_words,
     count,
     format_interval,
     format_number,
     format_percent,
     format_percent_interval,
     nearest_printed,
-    reason_without_cost,
+    reason_without_rank,
 )
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -38,13 +39,14 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         "anchor": anchor,
         "address_of": address_of,
         "nearest_printed": nearest_printed,
-        "reason_without_cost": reason_without_cost,
+        "reason_without_rank": reason_without_rank,
     }
     made.filters |= {
         "prose": prose,
         "word": PLAIN_WORDS.__getitem__,
         "task": task_name,
         "model": model_name,
+        "cost_words": cost_words,
         "counted": count,
         "number": format_number,
         "interval": format_interval,

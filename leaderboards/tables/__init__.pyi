@@ -25,6 +25,7 @@ from .curves import Curve as Curve
 from .curves import Summary as Summary
 from .curves import check_budget as check_budget
 from .curves import choose as choose
+from .curves import cost_words as cost_words
 from .curves import curves as curves
 from .curves import smallest as smallest
 from .defenses import PALETTE as PALETTE
@@ -62,7 +63,7 @@ from .rankings import STRONGEST as STRONGEST
 from .rankings import Entry as Entry
 from .rankings import Ranking as Ranking
 from .rankings import rankings as rankings
-from .rankings import reason_without_cost as reason_without_cost
+from .rankings import reason_without_rank as reason_without_rank
 from .rankings import results_under as results_under
 from .rankings import undefended_row as undefended_row
 from .record_set import RecordSet as RecordSet

@@ -117,6 +117,10 @@ def holm(family: Sequence[Difference]) -> list[Difference]:
 
 
 def _reason(a: Result, b: Result, metric: Metric) -> str:
+    if metric in ("leakage", "success"):
+        asked = [(row.setting.task, row.goal, row.attribute) for row in (a, b)]
+        if asked[0] != asked[1]:
+            return "they answer different questions: tasks, goals or attributes differ"
     for row in (a, b):
         if metric == "leakage" and not row.is_certified:
             return f"{row.name}: {row.reason}"

@@ -26,6 +26,8 @@ from leakboard.leaderboards.tables.results import BUDGET, Result, most_leaking
 from leakboard.leaderboards.tables.settings import NOT_REPRODUCED
 
 HALF = 0.5
+ALIKE = 0.01
+"""Leakages that differ by less are equal where a setting is chosen."""
 BOTH = (Goal.INVERSION, Goal.LABEL)
 """Texts and labels, which defenses of one alone give away."""
 
@@ -46,7 +48,6 @@ class Summary:
 
 
 NEVER = Summary(MISSING, None)
-WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there without a defense"
 SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer than two seeds"
 
 
@@ -89,13 +90,12 @@ class Curve:
     @property
     def priced(self) -> list[Result]:
         """Certified settings with a comparable cost that strong attacks met."""
-        return [r for r in self.certified if r.has_comparable_cost and not r.is_weakly_attacked]
+        return [row for row in self.certified if not row.reason_without_rank]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
-        """The least leakage of a setting that costs at most `budget` points."""
-        return _cross_fitted(
-            self.priced, lambda leak, cost: leak if cost <= budget else inf, "leakage"
-        )
+        """The least leakage of a setting that costs at most `budget` points and keeps something of what tuning gains."""
+        worth = [row for row in self.priced if row.is_worth_a_budget]
+        return _cross_fitted(worth, lambda leak, cost: leak if cost <= budget else inf, "leakage")
 
     def cost_of_halving(self) -> Summary:
         """The least cost of a measured setting that leaks at most half; missing means never."""
@@ -119,28 +119,37 @@ def curves(table: Iterable[Result]) -> list[Curve]:
 def _rows(every: Sequence[Result]) -> list[Result]:
     """One row for each training of equal parameters.
 
-    The cost is that of a result whose cost compares, of these that of most seeds, so it does not depend on outcomes. The
-    leakage is the largest of the training. Few attacks are no advantage: if the strongest attack on another training
-    did not run on this one, the leakage of that training counts here as well.
+    It is measured where strong attacks met it, then where its cost compares, then where most seeds are. Of its
+    circumstances there, the one that leaks most counts, with its cost. Few attacks are no advantage: if it leaks more
+    elsewhere, or if the strongest attack on another training did not run on this one, that leakage counts here as well.
     """
     trainings = grouped(every, lambda row: row.setting.offer)
     found = []
     for rows in trainings.values():
-        priced = max(
-            rows,
-            key=lambda row: (row.has_comparable_cost, row.is_certified, len(row.setting.seeds)),
-        )
+        rows = [row for row in rows if not row.is_weakly_attacked] or rows
+        where = max(map(_evidence, rows))
+        priced = max((row for row in rows if _evidence(row) == where), key=_leaks)
         counted = rows
         if len(trainings) > 1:
             ran = frozenset[tuple[str, int]]().union(*(row.attacks for row in rows))
-            counted = [row for row in every if (row.attack, row.attack_version) not in ran]
+            strong = (row for row in every if not row.is_weakly_attacked)
+            counted = [row for row in strong if (row.attack, row.attack_version) not in ran]
             counted += rows
-        most = max(
-            counted,
-            key=lambda row: round(row.leakage.value, 9) if row.is_certified else -inf,
-        )
-        found.append(priced if most is priced else priced.with_leakage_of(most))
+        most = max(counted, key=_leaks)
+        is_more = _leaks(most)[0] > _leaks(priced)[0]
+        found.append(priced.with_leakage_of(most) if is_more else priced)
     return found
+
+
+def _evidence(row: Result) -> tuple[bool, bool, int, str]:
+    """How well a setting was measured, and where."""
+    seeds = len(row.setting.seeds)
+    return row.has_comparable_cost, row.is_certified, seeds, row.setting.group
+
+
+def _leaks(row: Result) -> tuple[float, tuple[str, ...]]:
+    """Order by leakage; equal ones by their keys, and not by the order of the records."""
+    return round(row.leakage.value, 9) if row.is_certified else -inf, row.setting.keys
 
 
 def joint_results(rows: Iterable[Result], goals: Sequence[Goal]) -> list[Result]:
@@ -192,7 +201,10 @@ def _choose(
     score: Callable[[float, float], float],
     seeds: Collection[int] | None,
 ) -> Result | None:
-    """The setting with the smallest score of its mean leakage and cost on the seeds; None for all seeds."""
+    """The setting with the smallest score of its mean leakage and cost on the seeds; None for all seeds.
+
+    Of equal ones, the key decides, and not the order of the records.
+    """
 
     def value(row: Result) -> float:
         if seeds is None:
@@ -200,7 +212,8 @@ def _choose(
         by_seed = row.leakage_by_seed, row.cost_by_seed
         return score(*(fmean(own[seed] for seed in seeds) for own in by_seed))
 
-    return min((row for row in settings if value(row) < inf), key=value, default=None)
+    counted = (row for row in settings if value(row) < inf)
+    return min(counted, key=lambda row: (value(row), row.setting.keys), default=None)
 
 
 @dataclass(frozen=True)
@@ -215,6 +228,7 @@ class Choice:
         front: settings that clearly reduce leakage and that no other beats in leakage and cost, cheapest first.
         each: for several goals at once, the results of the shown setting for each goal.
         note: a warning where the setting was chosen on the reported numbers, or an empty string.
+        others: other models on which defenses were measured.
 
     Examples:
         >>> import leakboard as lb
@@ -233,6 +247,7 @@ class Choice:
     why: str
     each: tuple[Result, ...] = ()
     note: str = ""
+    others: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return self.setting is not None
@@ -252,13 +267,14 @@ class Choice:
             setting = row.setting
             yield "setting", row.name
             about = f" ({row.attribute})" if row.attribute else ""
-            yield "leakage", f"{format_percent_interval(row.leakage)}{about}"
+            leakage = self.leakage if self.setting else row.leakage
+            yield "leakage", f"{format_percent_interval(leakage)}{about}"
             yield (
                 "attack",
                 f"{row.attack_title}: {row.metric} {format_interval(row.success)}; "
                 f"{format_interval(row.twin_success)} without the defense; guessing {format_number(row.baseline)}",
             )
-            yield "cost", f"{format_interval(row.cost, 1)} {setting.unit}"
+            yield "cost", cost_words(row)
             yield (
                 "measured",
                 f"{setting.model}, cut {setting.cut}, {setting.conditions}; of this setting "
@@ -274,6 +290,8 @@ class Choice:
             yield GOAL_WORDS[row.goal], f"{leak} by {row.attack_title}: {success}"
         if self.note:
             yield "chosen", self.note.removeprefix("chosen ")
+        if self.others:
+            yield "models", f"also measured with {', '.join(self.others)}; ask with `model`"
 
 
 def choose(
@@ -285,14 +303,16 @@ def choose(
 ) -> Choice:
     """The setting that leaks least within a budget, among certified settings of defenses made for the goal.
 
+    Of settings whose leakages differ by less than one percent, it is the cheapest.
+
     Args:
         hide: a goal by any of its names, see `leakboard.leaderboards.tables.goals`, or several: 'texts and labels'. Of
             several, the goal counts of which a setting leaks most.
         max_cost: points of utility that may be lost on the mean.
-        model: only settings of this model; by default of all, and the answer names its model.
+        model: only settings of this model; by default of the one with costs on which most defenses were measured.
 
     Raises:
-        LeakboardError: an unknown task or goal, or a budget that is no number of points.
+        LeakboardError: an unknown task, model or goal, or a budget that is no number of points.
     """
     rows = list(table)
     goals = goals_asked(hide)
@@ -301,11 +321,19 @@ def choose(
     tasks = dict.fromkeys(row.setting.task for row in rows)
     if task not in tasks:
         raise LeakboardError(f"task: no records of '{task}'. {did_you_mean(str(task), tasks)}")
-    answering = [
+    models = dict.fromkeys(row.setting.model for row in rows if row.setting.task == task)
+    if model is not None and model not in models:
+        raise LeakboardError(
+            f"model: no records of '{model}' on {task}. {did_you_mean(model, models)}"
+        )
+    every = [
         curve
         for curve in curves(joint_results(rows, goals) if len(goals) > 1 else rows)
         if (curve.task, curve.goal) == (task, goal) and model in (None, curve.model)
     ]
+    by_model = grouped(every, lambda curve: curve.model)
+    used = max(sorted(by_model), key=lambda name: _measured(by_model[name]), default="")
+    answering = by_model.get(used, [])
     word = " and ".join(GOAL_WORDS[goal] for goal in goals)
     made = [curve for curve in answering if curve.is_made_for_goal]
     settings = [row for curve in made for row in curve.results]
@@ -314,27 +342,34 @@ def choose(
     front = pareto([row for row in priced if row.clearly_reduces_leakage])
     within = [curve.leakage_within(max_cost) for curve in made]
     best = smallest(s for s in within if s.setting and s.setting.clearly_reduces_leakage)
+    if best.setting is not None:
+        best = _cheapest_like(
+            best, [r for r in front if r.cost.value <= max_cost and r.is_worth_a_budget]
+        )
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
         why = (
             f"{best.setting.name} leaks {format_percent_interval(best.value)} of what is read "
-            f"without it, for {format_interval(best.setting.cost, 1)} {unit}"
+            f"without it, for {cost_words(best.setting)}"
         )
     elif not settings:
         why = f"no {f'defense made for {word}' if answering else f'attack on {word}'} was measured"
     elif not certified:
-        why = f"not certified; {settings[0].reason}"
+        known = (row for row in settings if not row.twin_advantage.is_missing)
+        most = max(known, key=lambda row: row.twin_advantage.value, default=settings[0])
+        why = f"not certified; {most.reason}"
     elif not priced:
-        reasons = dict.fromkeys(row.reason_without_cost or WEAKLY_ATTACKED for row in certified)
+        reasons = dict.fromkeys(row.reason_without_rank for row in certified)
         why = f"no setting has a cost that may be compared: {'; '.join(reasons)}"
     elif not front:
         why = "no setting clearly reduces leakage"
     else:
         nearest = front[0]
+        learns = " and still learns" * (nearest.cost.value <= max_cost)
         why = (
-            f"no setting within the budget clearly reduces leakage. The cheapest that does is {nearest.name}: "
-            f"{format_percent(nearest.leakage.value)} for {format_points(nearest.cost.value)} {unit}"
+            f"no setting within the budget clearly reduces leakage{learns}. The cheapest that does is {nearest.name}: "
+            f"{format_percent(nearest.leakage.value)} for {cost_words(nearest)}"
         )
     shown = best.setting or nearest
     each = (
@@ -342,11 +377,31 @@ def choose(
         if shown and len(goals) > 1
         else ()
     )
-    models = {curve.model for curve in answering}
-    where = f"{task} with {shown.setting.model}" if shown and len(models) > 1 else task
+    others = tuple(name for name in by_model if name != used)
+    where = f"{task} with {used}" if others else task
     why = f"{word.capitalize()} of {where}, at most {max_cost:g} {unit}: {why}."
-    found = best.setting, best.value, nearest, front, why, each, best.note
+    found = best.setting, best.value, nearest, front, why, each, best.note, others
     return Choice(task, goal, max_cost, *found)
+
+
+def cost_words(row: Result) -> str:
+    """'1.6 [0.8, 2.4] of the 35.5 points gained'."""
+    gain = format_points(row.gain)
+    return f"{format_interval(row.cost, 1)} of the {gain} {row.setting.unit} gained"
+
+
+def _measured(own: Sequence[Curve]) -> tuple[bool, int]:
+    """Whether a defense made for the goal has costs on a model, and how many were measured."""
+    made = [curve for curve in own if curve.is_made_for_goal]
+    return any(curve.priced for curve in made), len(made)
+
+
+def _cheapest_like(best: Summary, front: Sequence[Result]) -> Summary:
+    """The cheapest setting of the front that leaks about as much as the chosen one."""
+    assert best.setting is not None
+    most = best.setting.leakage.value + ALIKE
+    first = next((row for row in front if row.leakage.value < most), best.setting)
+    return best if first is best.setting else Summary(first.leakage, first, best.note)
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
@@ -357,7 +412,10 @@ def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:
         theirs = ((other.leakage.value, other.cost.value) for other in settings)
         return any(t != mine and t[0] <= mine[0] and t[1] <= mine[1] for t in theirs)
 
-    return tuple(sorted((o for o in settings if not is_beaten(o)), key=lambda o: o.cost.value))
+    def order(row: Result) -> tuple[float, float, tuple[str, ...]]:
+        return row.cost.value, row.leakage.value, row.setting.keys
+
+    return tuple(sorted((row for row in settings if not is_beaten(row)), key=order))
 
 
 def check_budget(points: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
+from leakboard.bench.scoring import UNTUNED
 from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
@@ -121,6 +122,7 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     rows = list(table)
     every = (row for curve in curves(rows) for row in curve.results)
     same = grouped(every, lambda row: row.setting.offer)
+    asked_of = grouped(rows, lambda row: row.question)
     order = list(GOAL_WORDS)
     found = []
     for asked, also in ((rows, ()), (joint_results(rows, BOTH), BOTH[1:])):
@@ -135,20 +137,16 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
                     *_entries(own, budget, same, {place[0], *also}),
                     unpriced=tuple(curve for curve in own if curve.certified and not curve.priced),
                     uncertified=tuple(curve for curve in own if not curve.certified),
-                    baselines=_baselines(
-                        row
-                        for row in rows
-                        if (row.goal, row.attribute, row.setting.task, row.setting.model) == place
-                    ),
+                    baselines=_baselines(asked_of[*place[2:], *place[:2]]),
                     also=also,
                 )
             )
     return found
 
 
-def reason_without_cost(curve: Curve) -> str:
-    """Reasons why no setting of a curve has a comparable cost."""
-    return "; ".join(dict.fromkeys(row.reason_without_cost for row in curve.certified))
+def reason_without_rank(curve: Curve) -> str:
+    """Reasons why no setting of a curve is ranked."""
+    return "; ".join(dict.fromkeys(row.reason_without_rank for row in curve.certified))
 
 
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
@@ -231,26 +229,29 @@ def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, 
 
 
 def undefended_row(rows: Iterable[Result]) -> Result | None:
-    """The row that stands for no protection: that of `none` first, then a certified one, then one with most seeds.
+    """The row that stands for no protection: that of `none` first, then one that strong attacks met.
 
-    Of equal ones, the one that leaks most.
+    Then a certified one, and one with most seeds. Of equal ones, the one that leaks most.
     """
     return max(
         (row for row in rows if row.setting.undefended),
-        key=lambda row: (
-            row.defense == "none",
-            row.is_certified,
-            len(row.success_by_seed),
-            row.advantage.value,
-        ),
+        key=lambda row: (row.defense == "none", *_shown(row)),
         default=None,
     )
 
 
-def _baselines(rows: Iterable[Result]) -> tuple[Result, ...]:
-    by_name = grouped((row for row in rows if row.is_baseline), lambda row: row.defense)
-    return tuple(
-        max(by_name[name], key=lambda row: (row.is_certified, len(row.setting.seeds)))
-        for name in ("none", "untuned")
-        if name in by_name
+def _shown(row: Result) -> tuple[object, ...]:
+    seeds = len(row.success_by_seed)
+    return (
+        not row.is_weakly_attacked,
+        row.is_certified,
+        seeds,
+        row.advantage.value,
+        row.setting.keys,
     )
+
+
+def _baselines(rows: Collection[Result]) -> tuple[Result, ...]:
+    open_ = undefended_row(row for row in rows if row.defense == "none")
+    untuned = max((row for row in rows if row.defense == UNTUNED), key=_shown, default=None)
+    return tuple(filter(None, (open_, untuned)))

@@ -10,7 +10,7 @@ from typing import Any, Self
 import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record, grouped
-from leakboard.bench.scoring import UNTUNED
+from leakboard.bench.scoring import NEEDED, UNTUNED
 from leakboard.leaderboards.tables.defenses import goals_of
 from leakboard.leaderboards.tables.intervals import (
     MISSING,
@@ -35,6 +35,9 @@ from leakboard.leaderboards.tables.settings import Group, Setting, groups_of, pl
 
 BUDGET = 3.0
 """Default limit of the cost of a defense, in points of utility. Where tuning gains no more, costs are not compared."""
+KEPT = 0.2
+"""Smallest share of what tuning gains that a recommended setting keeps."""
+WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there without a defense"
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,16 @@ class Result:
         return self.cost_reason or "it was not tuned like no protection, or less than others here"
 
     @property
+    def reason_without_rank(self) -> str:
+        """Reason why a certified setting is neither ranked nor recommended, or an empty string."""
+        return self.reason_without_cost or (WEAKLY_ATTACKED if self.is_weakly_attacked else "")
+
+    @property
+    def is_worth_a_budget(self) -> bool:
+        """Whether it keeps a fifth of what tuning gains; no budget buys a model that learned nearly nothing."""
+        return self.cost.value <= (1 - KEPT) * self.gain
+
+    @property
     def clearly_reduces_leakage(self) -> bool:
         """True if the interval of leakage is below 1."""
         return self.leakage.high < 1
@@ -193,7 +206,9 @@ class Result:
         if self.twin_advantage.is_missing:
             return "no attack ran on this defense with its protection off"
         twin = format_interval(self.twin_advantage)
-        return f"no attack is shown to work even without the defense: its advantage is {twin}"
+        return (
+            f"even without the defense, no attack has an advantage clearly above {NEEDED}: {twin}"
+        )
 
     def with_leakage_of(self, other: Result) -> Result:
         """This setting and its cost, with the leakage of `other`, the same choice in another comparison."""

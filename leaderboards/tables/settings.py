@@ -270,12 +270,12 @@ def twin_of(
     if setting.undefended:
         return mine, setting.keys
 
-    def preference(one: Setting) -> tuple[bool, bool, int, float]:
+    def preference(one: Setting) -> tuple[bool, bool, int, float, tuple[str, ...]]:
         theirs = attacked[id(one)][aim]
         in_group = one.group == setting.group
         is_alike = one.first.cell.train == setting.first.cell.train
         common = theirs.candidates.keys() & mine.candidates.keys()
-        return in_group and is_alike, in_group, len(common), theirs.advantage.value
+        return in_group and is_alike, in_group, len(common), theirs.advantage.value, one.keys
 
     near = [
         one
@@ -306,7 +306,9 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
         cell = record.cell
         params, train = (canonical_json(x) for x in (cell.defense.params, cell.train.model_dump()))
         where = cell.cut, cell.defense.name, params, setup_digits(cell), train
-        found.setdefault(where, {}).setdefault(cell.seed, record)
+        own = found.setdefault(where, {})
+        # Of two records of one seed, the key decides, and not the order of folders.
+        own[cell.seed] = min(own.get(cell.seed, record), record, key=lambda one: one.key)
     names = ("cut", "defense", "params", "setup", "train")
     rows: list[dict[Hashable, Any]] = [dict(zip(names, where, strict=True)) for where in found]
     cells = zip(rows, found.values(), strict=True)
@@ -336,12 +338,13 @@ def _group(digits: str, words: str, records: Sequence[Record]) -> Group:
             setting.is_reproduced,
             min(len(setting.seeds), ENOUGH),
             setting.utility.value,
+            setting.keys,
         ),
         default=None,
     )
     untuned = max(
         (setting for setting in measured if setting.defense == UNTUNED),
-        key=lambda setting: len(setting.seeds),
+        key=lambda setting: (len(setting.seeds), setting.keys),
         default=None,
     )
     return Group(settings, reference, untuned)

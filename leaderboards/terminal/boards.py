@@ -15,7 +15,7 @@ from leakboard.leaderboards.tables import (
     format_interval,
     format_number,
     paper_tables,
-    reason_without_cost,
+    reason_without_rank,
 )
 from leakboard.leaderboards.terminal.layout import FIRST, success_words
 
@@ -44,7 +44,7 @@ def overview(rankings: Sequence[Ranking]) -> Iterator[Table | str]:
     ordered = sorted(rankings, key=lambda ranking: not ranking.within)
     rows = []
     for ranking in ordered[:FIRST]:
-        best: list[Cell | str] = ["none", "–", "–"]
+        best: list[Cell | str] = ["–", "–", "–"]
         if ranking.within:
             one = ranking.within[0].setting
             best = [one.name, leakage_cell(one.leakage), format_interval(one.cost, 1)]
@@ -63,20 +63,25 @@ def board_table(ranking: Ranking) -> Table:
         rows.append(f"no setting that costs at most {limit} clearly reduces leakage")
     for words, entries in (
         (f"costs at most {limit}, but does not clearly reduce leakage", ranking.ineffective),
-        (f"costs more than {limit} at every measured setting", ranking.over),
+        (
+            f"costs more than {limit}, or nearly all gain, at every measured setting",
+            ranking.over,
+        ),
     ):
         if entries:
             rows += [words, *map(_row, entries)]
     if ranking.baselines:
         rows += ["baselines", *map(_baseline, ranking.baselines)]
-    notes = _joint_lines("No rank", [(c.title, reason_without_cost(c)) for c in ranking.unpriced])
+    notes = _joint_lines("No rank", [(c.title, reason_without_rank(c)) for c in ranking.unpriced])
     notes += _joint_lines(
         "Not certified", [(c.title, c.results[0].reason) for c in ranking.uncertified]
     )
     noted = [(entry.setting.name, entry.note) for entry in ranking.entries if entry.note]
     notes += _joint_lines("Not cross-fitted", noted)
-    measured = ranking.entries[0].setting.setting if ranking.entries else None
-    about = f" · {measured.conditions}" if measured else ""
+    measured = {entry.setting.setting.conditions for entry in ranking.entries}
+    about = (
+        f" · {measured.pop() if len(measured) == 1 else 'different trainings'}" if measured else ""
+    )
     title = f"{ranking.words} of {ranking.task} · {ranking.model}{about} · at most {limit}"
     return Table(title, in_unit(COLUMNS, ranking.unit), rows, notes)
 
@@ -118,7 +123,7 @@ def _row(entry: Entry) -> list[Cell | str]:
         row.name,
         leakage_cell(entry.leakage),
         format_interval(row.cost, 1),
-        "never" if halving.setting is None else format_number(halving.value.value, 1),
+        "–" if halving.setting is None else format_number(halving.value.value, 1),
         entry.gives_away_words or "–",
         f"{success_words(row)}, undefended {format_number(row.twin_success.value)}, "
         f"{count(len(row.setting.seeds), 'seed')}",

@@ -12,6 +12,7 @@ from leakboard.leaderboards.tables import (
     Choice,
     Result,
     choose,
+    cost_words,
     count,
     curves,
     format_interval,
@@ -77,7 +78,7 @@ def _choice(choice: Choice) -> str:
     if row is None:
         return "no setting is known to help"
     leakage = choice.leakage.value if choice.setting else row.leakage.value
-    cost = f"for {format_interval(row.cost, 1)} {row.setting.unit}"
+    cost = f"for {cost_words(row)}"
     if choice.setting is None:
         return f"nothing (the cheapest that helps: {row.name}, {format_percent(leakage)} {cost})"
     if leakage > HALF:
@@ -87,7 +88,7 @@ def _choice(choice: Choice) -> str:
 
 def _sureness(conditions: Sequence[str]) -> str:
     if not conditions:
-        return "no attack is shown to work, so nothing is known."
+        return "no attack is clearly shown to work, so nothing follows."
     first = conditions[0] or "one setting"
     words = (
         f"{first}; intervals cover 95 %." if len(set(conditions)) == 1 else f"{first}, at least."

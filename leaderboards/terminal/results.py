@@ -64,12 +64,14 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
             GOAL_WORDS[row.goal] + (f" of {row.setting.task}" if tasks else ""),
             "No protection" if row.defense == "none" else row.name,
             leakage_cell(row.leakage),
-            format_interval(row.cost, 1) if row.has_cost else "–",
+            f"({cost})" if _why_not(row) else cost,
             success_words(row),
         ]
         for row in shown
+        for cost in [format_interval(row.cost, 1) if row.has_cost else "–"]
     ]
-    yield Table("No protection, and the settings that leak least", DIGEST, rows)
+    notes = dict.fromkeys(f"In brackets: {why}." for row in shown if (why := _why_not(row)))
+    yield Table("No protection, and the settings that leak least", DIGEST, rows, list(notes))
     bad = list(failures(frame))
     yield from bad[:FEW]
     more = f" and {count(len(bad) - FEW, 'more failure')}" if len(bad) > FEW else ""
@@ -196,9 +198,18 @@ def _heading(setting: Setting, result: Result | None) -> str:
     if not setting.utility.is_missing:
         words.append(f"{setting.metric} {format_interval(setting.utility)}")
     if result is not None and result.has_cost and not setting.undefended:
-        words.append(f"{format_interval(result.cost, 1)} {setting.unit} lost")
+        why = _why_not(result)
+        words.append(
+            f"{format_interval(result.cost, 1)} {setting.unit} lost" + f" ({why})" * bool(why)
+        )
     words.append(f"seeds {', '.join(map(str, setting.seeds))}")
     return " · ".join(words)
+
+
+def _why_not(row: Result) -> str:
+    """Why the cost of a row must not be compared, or an empty string."""
+    counts = row.is_baseline or not row.has_cost or not row.reason_without_cost
+    return "" if counts else f"not comparable: {row.reason_without_cost}"
 
 
 def _best(row: Result) -> list[Cell | str]:

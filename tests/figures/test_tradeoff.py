@@ -119,7 +119,7 @@ def test_where_nothing_has_a_cost_utility_stands_in_its_place_and_the_caption_sa
 @pytest.mark.parametrize(
     ("records", "told"),
     [
-        (compared(twin=0.1), "not certified; no attack is shown to work even without the defense"),
+        (compared(twin=0.1), "not certified; even without the defense, no attack has an advantage"),
         ([], "no attack on inputs read anything"),
     ],
     ids=["blind", "none"],

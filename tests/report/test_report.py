@@ -102,7 +102,10 @@ def test_it_says_what_is_read_what_helps_and_what_to_do_next(written):
         "Your texts can be read : 95 % of the tokens are recovered; guessing reaches 20 %" in text
     )
     assert "Your labels can be read : 90 % are guessed correctly; guessing reaches 50 %" in text
-    assert "Inputs: SAP, η = 75 reduces leakage to 15 % [11, 18], for 1.0 points." in text
+    assert (
+        "Inputs: SAP, η = 75 reduces leakage to 15 % [11, 18], for 1.0 of the 41.0 points gained."
+        in text
+    )
     assert "Labels of reviews, at most 3 points: no defense made for labels was measured." in text
     assert "To hide inputs, use SAP, η = 75, and measure it on your own data" in text
     assert "Nothing is known about labels: measure them on your own data before you decide." in text
@@ -114,9 +117,9 @@ def test_it_says_what_is_read_what_helps_and_what_to_do_next(written):
         (Goal.MODEL, False, True, "hide the model: no measured setting halves its leakage"),
         (Goal.LABEL, False, True, "hide labels: no measured setting halves their leakage"),
         (Goal.MODEL, False, False, "Nothing is known about the model: measure it on your own"),
-        (Goal.MODEL, True, True, "To hide the model, accept a cost of 30.0 points"),
+        (Goal.MODEL, True, True, "To hide the model, accept a cost of 30.0 of the "),
         (Goal.MODEL, True, True, "or do not hand it out."),
-        (Goal.MEMBERSHIP, True, True, "To hide membership, accept a cost of 30.0 points"),
+        (Goal.MEMBERSHIP, True, True, "To hide membership, accept a cost of 30.0 of the "),
         (Goal.LABEL, True, True, "or keep them out of the training."),
     ],
 )
@@ -135,7 +138,10 @@ def test_advice_speaks_of_one_thing_in_the_singular(goal, halving, certified, to
 def test_a_setting_that_leaves_most_readable_is_not_recommended(written):
     text = written(results([*OPEN, *MILD, *DEAR])).text
     assert "Inputs: nothing within 3 points halves the leakage. The least is 94 %" in text
-    assert "To hide inputs, accept a cost of 30.0 points (SAP, η = 50 leaks 2 %)" in text
+    assert (
+        "To hide inputs, accept a cost of 30.0 of the 41.0 points gained (SAP, η = 50 leaks 2 %)"
+        in text
+    )
     assert "best" not in text.lower()
 
 
@@ -149,7 +155,7 @@ def test_where_nothing_is_cheap_enough_the_cheapest_that_helps_is_named(written)
         "no setting within the budget clearly reduces leakage. The cheapest that does is SAP, η = 50"
         in text
     )
-    assert "To hide inputs, accept a cost of 30.0 points" in text
+    assert "To hide inputs, accept a cost of 30.0 of the " in text
 
 
 def test_where_no_attack_works_without_protection_nothing_is_said_of_leakage(written):

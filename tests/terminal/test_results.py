@@ -32,6 +32,17 @@ def line_with(text: str, *words: str) -> str:
     return line
 
 
+def test_a_cost_that_must_not_be_compared_says_why():
+    hardly = [
+        one.model_copy(update={"utility": estimate(0.88)})
+        if one.cell.defense.name == "untuned"
+        else one
+        for one in compared({75.0: (0.5, 0.89)})
+    ]
+    text = " ".join(printed(hardly, attacks=False).split())
+    assert "1.0 points lost (not comparable: tuning gains only 2.2 points here)" in text
+
+
 def test_each_setting_has_its_utility_and_cost_and_each_goal_its_leakage():
     text = printed(compared(labels=0.95), attacks=False)
     assert "SAP, η = 75 · accuracy 0.85 [0.85, 0.86] · 5.0 points lost · seeds 0, 1, 2" in text

@@ -77,7 +77,7 @@ def tradeoff(table: ResultsTable, goal: Goal) -> Plot:
     else:
         panels = [_utilities(place, own, word, table.groups) for place, own in places.items()]
         drawn = [one for curve in certified for one in curve.certified]
-        why = drawn[0].reason_without_cost
+        why = drawn[0].reason_without_rank
         caption += f"No cost can be compared: {drawn[0].name}: {why}. {measured_words(drawn)}"
     if any(line.line for panel in panels for line in panel.series):
         caption += " Lines join settings of equal training."
@@ -136,6 +136,6 @@ def _undefended(at: float) -> Series:
 
 
 def _point(one: Result) -> Numbers | None:
-    if not (one.is_certified and one.has_comparable_cost):
+    if not one.is_certified or one.reason_without_rank:
         return None
     return one.leakage.clipped(), one.cost
