@@ -34,6 +34,18 @@ def gain(record: Record, other: Record) -> tuple[float, float, float]:
     return mean, float(gaps.mean()) - half, float(gaps.mean()) + half
 
 
+def gain_over_untuned(record: Record, untuned: Record) -> tuple[float, float, float]:
+    """`gain` over the untuned model, or over guessing the most common class where that is higher.
+
+    The head of an untuned classifier is random, and often worse than such a guess.
+    """
+    mean, low, high = gain(record, untuned)
+    better = 0.0
+    if untuned.utility is not None:
+        better = max(untuned.utility.chance - untuned.utility.value, 0.0)
+    return mean - better, low - better, high - better
+
+
 def _paired(record: Record, other: Record) -> tuple[float, float, float] | None:
     """Difference in a metric that is no mean over examples; None if the records differ in metric or examples."""
     a, b = record.predictions, other.predictions
@@ -70,7 +82,7 @@ def keys_not_above_untuned(records: Sequence[Record]) -> frozenset[str]:
         untuned = untuned_records.get(_where(record))
         if untuned is None or record.cell.defense.name == UNTUNED:
             continue
-        mean, low, _ = gain(record, untuned)
+        mean, low, _ = gain_over_untuned(record, untuned)
         # Without paired predictions, means are compared.
         if (mean if np.isnan(low) else low) <= 0:
             keys.add(record.key)

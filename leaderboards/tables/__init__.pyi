@@ -1,6 +1,10 @@
 from .changes import Change as Change
 from .changes import Changes as Changes
 from .changes import changes as changes
+from .choices import Choice as Choice
+from .choices import check_budget as check_budget
+from .choices import choose as choose
+from .choices import cost_words as cost_words
 from .claims import UNITS as UNITS
 from .claims import ClaimVerdict as ClaimVerdict
 from .claims import PrintedClaim as PrintedClaim
@@ -20,12 +24,8 @@ from .compare import holm as holm
 from .compare import parameter as parameter
 from .compare import place_but as place_but
 from .curves import HALF as HALF
-from .curves import Choice as Choice
 from .curves import Curve as Curve
 from .curves import Summary as Summary
-from .curves import check_budget as check_budget
-from .curves import choose as choose
-from .curves import cost_words as cost_words
 from .curves import curves as curves
 from .curves import smallest as smallest
 from .defenses import PALETTE as PALETTE
@@ -67,8 +67,8 @@ from .rankings import reason_without_rank as reason_without_rank
 from .rankings import results_under as results_under
 from .rankings import undefended_row as undefended_row
 from .record_set import RecordSet as RecordSet
-from .results import BUDGET as BUDGET
-from .results import Result as Result
+from .result import BUDGET as BUDGET
+from .result import Result as Result
 from .results import ResultsTable as ResultsTable
 from .results import results_table as results_table
 from .settings import NOT_REPRODUCED as NOT_REPRODUCED

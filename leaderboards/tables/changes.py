@@ -15,7 +15,8 @@ from leakboard.leaderboards.tables.defenses import format_parameter
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 from leakboard.leaderboards.tables.record_set import RecordSet
-from leakboard.leaderboards.tables.results import Result, ResultsTable, results_table
+from leakboard.leaderboards.tables.result import Result
+from leakboard.leaderboards.tables.results import ResultsTable, results_table
 from leakboard.leaderboards.tables.settings import Setting
 
 Kind = Literal["new", "gone", "changed"]

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field
 from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.tables.defenses import class_of
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval, standard_error
-from leakboard.leaderboards.tables.results import Result
+from leakboard.leaderboards.tables.result import Result
 from leakboard.leaderboards.tables.settings import UNLEARNT, gain_over
 
 Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]

@@ -41,7 +41,8 @@ from leakboard.leaderboards.tables.printed import (
     mirroring_suites,
     printed_table,
 )
-from leakboard.leaderboards.tables.results import Result, ResultsTable
+from leakboard.leaderboards.tables.result import Result
+from leakboard.leaderboards.tables.results import ResultsTable
 from leakboard.leaderboards.tables.settings import Setting
 
 NAMES = {

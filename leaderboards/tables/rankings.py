@@ -8,12 +8,12 @@ from itertools import combinations
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
 from leakboard.bench.scoring import UNTUNED
+from leakboard.leaderboards.tables.choices import check_budget
 from leakboard.leaderboards.tables.compare import compare, holm
 from leakboard.leaderboards.tables.curves import (
     BOTH,
     Curve,
     Summary,
-    check_budget,
     curves,
     joint_results,
     smallest,
@@ -22,7 +22,8 @@ from leakboard.leaderboards.tables.defenses import style_of
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
 from leakboard.leaderboards.tables.leakage import Reader
-from leakboard.leaderboards.tables.results import BUDGET, Result, ResultsTable
+from leakboard.leaderboards.tables.result import BUDGET, Result
+from leakboard.leaderboards.tables.results import ResultsTable
 
 STRONGEST, PAPER = "strongest", "paper"
 """Selection of attacks: the strongest of all, or of those of the defense's authors."""
@@ -235,12 +236,12 @@ def undefended_row(rows: Iterable[Result]) -> Result | None:
     """
     return max(
         (row for row in rows if row.setting.undefended),
-        key=lambda row: (row.defense == "none", *_shown(row)),
+        key=lambda row: (row.defense == "none", *_evidence(row)),
         default=None,
     )
 
 
-def _shown(row: Result) -> tuple[object, ...]:
+def _evidence(row: Result) -> tuple[object, ...]:
     seeds = len(row.success_by_seed)
     return (
         not row.is_weakly_attacked,
@@ -253,5 +254,5 @@ def _shown(row: Result) -> tuple[object, ...]:
 
 def _baselines(rows: Collection[Result]) -> tuple[Result, ...]:
     open_ = undefended_row(row for row in rows if row.defense == "none")
-    untuned = max((row for row in rows if row.defense == UNTUNED), key=_shown, default=None)
+    untuned = max((row for row in rows if row.defense == UNTUNED), key=_evidence, default=None)
     return tuple(filter(None, (open_, untuned)))

@@ -10,19 +10,24 @@ from math import isnan, nan
 from statistics import fmean
 from typing import Any
 
-from leakboard.bench.contracts import CORRELATIONS, Goal, Leak, Plant, Record, grouped
-from leakboard.bench.records import ALIKE, canonical_json, group_digits, setup_digits
-from leakboard.bench.scoring import UNTUNED, gain, is_claim_tuned_on_private, twin_settings
-from leakboard.bench.tasks import planted_view
+from leakboard.bench.contracts import CORRELATIONS, Goal, Leak, Record
+from leakboard.bench.records import ALIKE, canonical_json, setup_digits
+from leakboard.bench.scoring import (
+    UNTUNED,
+    gain,
+    gain_over_untuned,
+    is_claim_tuned_on_private,
+    twin_settings,
+)
+from leakboard.leaderboards.tables.conditions import describe_groups, group_records
 from leakboard.leaderboards.tables.defenses import (
     class_of,
-    describe_limit,
     display_name,
     format_parameter,
     labels_of,
     other_params,
 )
-from leakboard.leaderboards.tables.intervals import MISSING, Interval, count, mean_interval
+from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 from leakboard.leaderboards.tables.leakage import Aim, Readings, Strongest, by_aim
 
 NOT_REPRODUCED = "not reproduced"
@@ -175,16 +180,25 @@ class Setting:
 def gain_over(mine: Setting, other: Setting) -> tuple[Interval, dict[int, float]]:
     """Difference in utility between two settings in points, paired by seed.
 
+    Above the untuned model means above guessing the most common class, too, see `gain_over_untuned`.
+
     Returns:
         The mean with its interval (Student's t, or over common examples if there is one common seed), and the
         difference for each common seed.
     """
-    common = sorted(mine.utility_by_seed.keys() & other.utility_by_seed.keys())
-    by_seed = {s: 100 * (mine.utility_by_seed[s] - other.utility_by_seed[s]) for s in common}
+    is_untuned = other.defense == UNTUNED
+    level = {
+        seed: max(utility.value, utility.chance) if is_untuned else utility.value
+        for seed, record in other.records.items()
+        if (utility := record.utility)
+    }
+    common = sorted(mine.utility_by_seed.keys() & level.keys())
+    by_seed = {seed: 100 * (mine.utility_by_seed[seed] - level[seed]) for seed in common}
     of_cell = MISSING
     if len(common) == 1:
-        _, low, high = gain(mine.records[common[0]], other.records[common[0]])
-        of_cell = Interval(by_seed[common[0]], 100 * low, 100 * high)
+        difference = gain_over_untuned if is_untuned else gain
+        found = difference(mine.records[common[0]], other.records[common[0]])
+        of_cell = Interval(*(100 * end for end in found))
     return mean_interval(list(by_seed.values()), of_cell), by_seed
 
 
@@ -354,57 +368,3 @@ def _mark(records: Iterable[Record]) -> str:
     """Mark for the label of a setting that was not reproduced, or an empty string."""
     marked = any(record.provenance.not_reproduced for record in records)
     return f" ({NOT_REPRODUCED})" if marked else ""
-
-
-def group_records(records: Sequence[Record]) -> dict[str, list[Record]]:
-    """Comparable records by their common digits, sorted by these."""
-    return dict(sorted(grouped(records, lambda record: group_digits(record.cell)).items()))
-
-
-def describe_groups(groups: Mapping[str, Sequence[Record]]) -> dict[str, str]:
-    """Data, training and number of seeds of each group of `group_records`, in words.
-
-    Groups with equal words get digits, of the data if these differ, else of the setup.
-    """
-    words = {digits: _setup(own) for digits, own in groups.items()}
-    cells = {digits: own[0].cell for digits, own in groups.items()}
-    peers = grouped(groups, lambda digits: (cells[digits].task, cells[digits].model, words[digits]))
-    found = dict[str, str]()
-    for same in peers.values():
-        data = {digits: cells[digits].data_hash[:8] for digits in same}
-        by_data = len(set(data.values())) == len(same)
-        for digits in same:
-            suffix = f", data {data[digits]}" if by_data else f", setup {digits}"
-            found[digits] = words[digits] + suffix * (len(same) > 1)
-    return found
-
-
-def _setup(records: Sequence[Record]) -> str:
-    cell = records[0].cell
-    cells = [record.cell for record in records]
-    alike = grouped(cells, lambda own: (own.cut, own.defense.model_dump_json(), own.train))
-    seeds = [len({own.seed for own in of_setting}) for of_setting in alike.values()]
-    fewest, most = min(seeds), max(seeds)
-    words = [describe_limit(cell.limit)]
-    words += [_coins(cell.plant)] if cell.plant and cell.plant.audit else []
-    if cell.plant and cell.plant.canaries:
-        # Old records have several numbers of copies at once.
-        copies = cell.plant.copies
-        words += [f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"]
-    trained = {own.train for own in cells if own.defense.name != UNTUNED}
-    if len(trained) > 1:
-        words += ["each trained in its own way"]
-    else:
-        words += ["all weights"] if cell.train.tune == "full" else []
-        words += [count(cell.train.epochs, "epoch")]
-    words += [cell.train.precision] if cell.train.precision != "float32" else []
-    words += [f"{fewest} to " * (fewest < most) + count(most, "seed")]
-    return ", ".join(words)
-
-
-def _coins(plant: Plant) -> str:
-    if plant.candidates == "strange":
-        return f"{plant.audit} strange texts beside them by a coin"
-    if plant.per_author is None:
-        return f"{plant.audit} of them by a coin"
-    return f"at most {plant.per_author} of an author, {plant.audit} authors by a coin"

@@ -7,7 +7,7 @@ from paths import ROOT
 
 from leakboard.bench.contracts.glossary import GLOSSARY, page
 from leakboard.bench.scoring.certificates import NEEDED
-from leakboard.leaderboards.tables.curves import BUDGET
+from leakboard.leaderboards.tables.result import BUDGET
 
 RESULTS, CODE = "results/README.md", "bench/contracts"
 QUOTED = {

@@ -24,9 +24,9 @@ from leakboard.leaderboards.findings.engine import Contrast
 from leakboard.leaderboards.findings.rules import RULES
 from leakboard.leaderboards.results import sources
 from leakboard.leaderboards.tables.claims import differences_of, printed_claims
-from leakboard.leaderboards.tables.curves import BUDGET
 from leakboard.leaderboards.tables.leakage import Reader
 from leakboard.leaderboards.tables.printed import artefacts
+from leakboard.leaderboards.tables.result import BUDGET
 
 DOCUMENTS = [
     ROOT / "README.md",

@@ -16,8 +16,8 @@ from leakboard.bench.records.frame import COLUMNS
 from leakboard.bench.scoring import NEEDED
 from leakboard.bench.scoring.checks import FLAGS
 from leakboard.bench.submissions import manifest as submission
-from leakboard.leaderboards.tables.curves import BUDGET
 from leakboard.leaderboards.tables.leakage import FEWEST_EXACT, Certification
+from leakboard.leaderboards.tables.result import BUDGET
 from leakboard.leaderboards.tables.results import results_table
 
 

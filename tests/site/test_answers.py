@@ -21,7 +21,8 @@ from leakboard.leaderboards.site.answers import (
     words_to_hide,
 )
 from leakboard.leaderboards.site.markup import anchor, word_of
-from leakboard.leaderboards.tables.curves import choose, curves
+from leakboard.leaderboards.tables.choices import choose
+from leakboard.leaderboards.tables.curves import curves
 from leakboard.leaderboards.tables.results import results_table
 
 FRONT = ("index.html", "assets/style.css", "assets/site.js", "data/front.js")

@@ -6,8 +6,9 @@ import pytest
 from records import leak, record
 
 from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.tables.choices import choose
 from leakboard.leaderboards.tables.compare import compare
-from leakboard.leaderboards.tables.curves import choose, curves
+from leakboard.leaderboards.tables.curves import curves
 from leakboard.leaderboards.tables.rankings import rankings
 from leakboard.leaderboards.tables.results import results_table
 

@@ -6,8 +6,9 @@ import pytest
 from records import estimate, leak, record
 
 from leakboard.bench.contracts import LeakboardError
+from leakboard.leaderboards.tables.choices import choose
 from leakboard.leaderboards.tables.compare import Difference, compare, holm
-from leakboard.leaderboards.tables.curves import choose, curves
+from leakboard.leaderboards.tables.curves import curves
 from leakboard.leaderboards.tables.intervals import MISSING, Interval
 from leakboard.leaderboards.tables.results import results_table
 

@@ -8,7 +8,8 @@ from records import leak, record
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.leaderboards.site.answers import questions_of
-from leakboard.leaderboards.tables.curves import BOTH, choose, curves, joint_results
+from leakboard.leaderboards.tables.choices import choose
+from leakboard.leaderboards.tables.curves import BOTH, curves, joint_results
 from leakboard.leaderboards.tables.rankings import rankings
 from leakboard.leaderboards.tables.results import results_table
 

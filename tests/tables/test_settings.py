@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from boards import cell, seeds
+from records import estimate
 
 from leakboard.bench.contracts.cell import TrainSettings
-from leakboard.leaderboards.tables.settings import (
-    describe_groups,
-    gain_over,
-    group_records,
-    groups_of,
-)
+from leakboard.leaderboards.tables.conditions import describe_groups, group_records
+from leakboard.leaderboards.tables.settings import gain_over, groups_of
 
 
 def settings_of(records):
@@ -182,3 +179,20 @@ def test_what_a_customer_chooses_is_named_without_circumstances_and_with_a_mark_
         [one.model_copy(update={"provenance": tuned}) for one in [*missed, *found]]
     )
     assert {setting.choice for setting in group.settings} == {"JFT, ε = 3"}
+
+
+def test_the_gain_of_tuning_is_above_guessing_the_most_common_class():
+    """A random head that guesses the rarer class is no model that tuning improved."""
+    common = [
+        one.model_copy(update={"utility": estimate(0.7, 0.7)})
+        for one in seeds("none", (0.7, 0.7, 0.7), (1.0, 1.0, 1.0))
+    ]
+    rare = [
+        one.model_copy(update={"utility": estimate(0.3, 0.7)})
+        for one in seeds("untuned", (0.3, 0.3, 0.3), (0.0, 0.0, 0.0))
+    ]
+    (group,) = groups_of([*common, *rare])
+    assert group.gain == pytest.approx(0)
+    (one,) = groups_of([common[0], rare[0]])
+    learned, by_seed = gain_over(one.reference, one.untuned)
+    assert (learned.value, by_seed) == (pytest.approx(0), {0: pytest.approx(0)})

@@ -9,7 +9,7 @@ from experiments import compared
 from rich.console import Console
 
 import leakboard as lb
-from leakboard.leaderboards.tables.curves import choose
+from leakboard.leaderboards.tables.choices import choose
 from leakboard.leaderboards.tables.rankings import rankings
 from leakboard.leaderboards.tables.results import results_table
 from leakboard.leaderboards.terminal import board_table, papers_tables, printable
