@@ -181,8 +181,25 @@ def task_notes(plan: Plan) -> list[str]:
         limit = plan.suite.limit
         used = f"; limit: at most {limit:,} of each except public ones" if limit else ""
         found.append(f"{task.name}: {', '.join(parts)}{used}")
-        found += [f"{task.name}: {note}" for note in task.notes]
+        found += [f"{task.name}: {note}" for note in (*task.notes, *_sample_notes(task))]
     return found
+
+
+def _sample_notes(task: Task) -> Iterator[str]:
+    """Notes on examples that say little: texts that repeat, and splits with one class."""
+    texts = [
+        example
+        for split in task.splits.values()
+        for example in zip(split.texts, split.pairs or split.texts, strict=True)
+    ]
+    if 2 * (different := len(set(texts))) < len(texts):
+        yield (
+            f"only {different:,} of {len(texts):,} texts are different; intervals are too narrow, since they suppose "
+            "that texts are independent"
+        )
+    for name, split in task.splits.items():
+        if task.objective == "classification" and len(set(split.labels.tolist())) == 1:
+            yield f"all labels of {name} are '{task.labels[split.labels[0]]}', so accuracy there says nothing"
 
 
 def plan_notes(plan: Plan) -> list[str]:

@@ -263,7 +263,10 @@ class Strongest:
     @cached_property
     def success(self) -> Interval:
         values = [reading.success.value for reading in self.by_seed.values()]
-        return mean_interval(values, next(iter(self.by_seed.values())).success)
+        found = mean_interval(values, next(iter(self.by_seed.values())).success)
+        return replace(
+            found, high=min(found.high, self.mean("ceiling"))
+        )  # Student's t knows no limit
 
     @property
     def is_exact(self) -> bool:

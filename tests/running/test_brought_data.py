@@ -62,6 +62,18 @@ def test_the_plan_says_how_many_texts_are_what_and_why():
     assert any("whole sources drawn by hash" in note for note in notes)
 
 
+def test_the_plan_warns_of_texts_that_repeat_and_of_a_split_with_one_class():
+    plain = task_notes(make_plan(load_suite(suite(path=rows()))))
+    assert not any("different" in note or "says nothing" in note for note in plain)
+    again = pd.concat([rows(12)] * 10)
+    one = {"train": again, "dev": rows(20).assign(label="a")}
+    notes = task_notes(make_plan(load_suite(suite(path=one))))
+    assert any("mine: only 20 of 140 texts are different" in note for note in notes)
+    assert any(
+        "all labels of dev are 'a', so accuracy there says nothing" in note for note in notes
+    )
+
+
 @pytest.mark.parametrize(
     ("rare", "fields", "metric"),
     [(0, {}, "accuracy"), (15, {}, "macro-F1"), (15, {"utility": "MCC"}, "MCC")],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from records import record
+from records import estimate, record
 
 from leakboard.bench.scoring.checks import flags
 from leakboard.bench.scoring.gains import gain, keys_not_above_untuned
@@ -43,6 +43,13 @@ def test_without_predictions_the_mean_decides():
     assert keys_not_above_untuned([before, record("sap", utility=0.61)]) == set()
     worse = record("sap", utility=0.6)
     assert keys_not_above_untuned([before, worse]) == {worse.key}
+
+
+def test_guessing_the_most_common_class_is_no_gain_over_a_head_that_guesses_another():
+    before = record("untuned", leaks=[]).model_copy(update={"utility": estimate(0.3, 0.7)})
+    guesses = record("none", utility=0.7)
+    assert keys_not_above_untuned([before, guesses]) == {guesses.key}
+    assert keys_not_above_untuned([before, record("none", utility=0.71)]) == set()
 
 
 def test_gains_are_paired_over_the_examples():

@@ -115,3 +115,10 @@ def test_a_goal_is_taken_by_any_of_its_names(word):
 def test_an_unknown_goal_is_refused_with_the_list():
     with pytest.raises(LeakboardError, match=r"labels.*Expected one of inputs, .*labels"):
         goal_of("lables")
+
+
+def test_no_interval_of_a_success_ends_above_what_an_attack_can_reach():
+    successes = enumerate((0.99, 0.8, 0.99))
+    (row,) = results_table([record("sap", {"eta": 75.0}, s, leaks=[leak(x)]) for s, x in successes])
+    assert row.success.high == 1.0
+    assert row.success.low < 0.8
