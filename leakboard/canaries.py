@@ -38,7 +38,7 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         form: the sentence; `{digits}` stands for the six digits.
         delta: δ of the bound on ε.
         seed: of the digits, the coins and the places. Whoever knows it knows the secrets.
-        check: False leaves out the check before the first batch.
+        check: False leaves out the check before the first batch, and the result says so.
 
     Attributes:
         result: scores and sentences of the audit once the training has ended, otherwise None.
@@ -69,7 +69,7 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         self.drawn = CanarySet.draw(n, copies, form, seed)
         self.delta = delta
         self.result: Attacked | None = None
-        self._check = check
+        self._check, self._checked = check, False
         self._before: CanaryReadings | None = None
 
     @overload
@@ -109,6 +109,7 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
             batches: with `input_ids` and `labels` [B, L]; all of one epoch, or as many as hold the canaries.
         """
         check_visible(self.drawn, batches, tokenizer)
+        self._checked = True
 
     def before(self, model: object, tokenizer: object) -> None:
         """Read the canaries by the model before its training."""
@@ -118,14 +119,20 @@ class Canaries(TrainerCallback):  # type: ignore[misc]
         """Read the canaries by the trained model, and compare with `before`.
 
         Raises:
-            LeakboardError: `before` was not called, or the model is no causal language model that can be read.
+            LeakboardError: `before` or `check` was not called, or the model is no causal language model that can be read.
         """
         if self._before is None:
             raise LeakboardError(
                 "canaries: call before(model, tokenizer) ahead of the training, with which the audit compares"
             )
+        if self._check and not self._checked:
+            raise LeakboardError(
+                "canaries: call check(batches, tokenizer), which shows that the training sees what `plant` returned; or "
+                "choose Canaries(check=False)"
+            )
         after = read_canaries(self.drawn, model, tokenizer)
-        self.result = Attacked.of(audit_canaries(self.drawn, self._before, after, self.delta))
+        found = audit_canaries(self.drawn, self._before, after, self.delta, self._checked)
+        self.result = Attacked.of(found)
         return self.result
 
     def on_train_begin(

@@ -12,13 +12,13 @@ from leakboard.attacks.canary_exposure import CanaryExposure
 from leakboard.attacks.membership import Membership
 from leakboard.bench.attacking import expected_unseen, exposure
 from leakboard.bench.backbones import evaluated, wrap_language_model
-from leakboard.bench.contracts import Channel, Goal, Leak, MethodSpec
+from leakboard.bench.contracts import Channel, Estimate, Goal, Leak, MethodSpec
 from leakboard.bench.external.canary_planting import CanarySet
 from leakboard.bench.external.listed_secrets import CANDIDATES, CEILING, mean_bits
 from leakboard.bench.external.outcome import Audit
 from leakboard.bench.external.token_readings import read_tokens
 from leakboard.bench.methods import spec_of
-from leakboard.bench.scoring import GAINED, one_run
+from leakboard.bench.scoring import GAINED, advantage_low, metrics, one_run
 from leakboard.bench.tasks import DIGITS
 
 LONGEST = 128
@@ -70,9 +70,17 @@ def read_canaries(canaries: CanarySet, model: Any, tokenizer: Any) -> CanaryRead
 
 
 def audit_canaries(
-    canaries: CanarySet, before: CanaryReadings, after: CanaryReadings, delta: float
+    canaries: CanarySet,
+    before: CanaryReadings,
+    after: CanaryReadings,
+    delta: float,
+    checked: bool = True,
 ) -> Audit:
-    """Exposure of planted canaries against held-out ones, and what the coins prove about ε at `delta`."""
+    """Exposure of planted canaries against held-out ones, and what the coins prove about ε at `delta`.
+
+    Args:
+        checked: whether it was checked that the training saw the planted canaries.
+    """
     planted, copies = canaries.planted, canaries.copies
     bits, scores = after.bits(), after.decrease(before)
     held_out = mean_bits(bits[~planted])
@@ -83,7 +91,7 @@ def audit_canaries(
     secrets["units"] = int(planted.sum())
     exposed = mean_bits(bits[planted])
     gained = mean_bits((bits - before.bits())[planted], gained=True)
-    auc = one_run.auc(scores, planted)
+    auc = _auc(scores, planted)
     bound = one_run.audit(scores, planted, delta)
     most = one_run.ceiling(len(planted), delta)
     leaks = [
@@ -103,7 +111,7 @@ def audit_canaries(
     ]
     word = (
         "memorised the planted canaries"
-        if exposed.low > held_out.high
+        if (advantage_low(leaks[0]) or 0.0) > 0
         else "is not shown to have memorised the planted canaries"
     )
     unit = (
@@ -111,13 +119,30 @@ def audit_canaries(
         if copies == 1
         else f" A canary counts with its {copies} copies, so this is no bound for a single text."
     )
+    refuted = (
+        f"The training is not (ε, δ = {delta:g})-private for any ε below {bound:.2g} (95 % confidence)."
+        if bound > 0
+        else f"The audit refutes no ε at δ = {delta:g} (95 % confidence)."
+    )
     summary = [
         f"The model {word}: their mean exposure is {exposed.value:.1f} bits of {CEILING:.1f} (95 % interval "
         f"{exposed.low:.1f} to {exposed.high:.1f}), and that of the held-out ones is {held_out.value:.1f}. By chance it "
         f"is {expected_unseen(CANDIDATES):.1f}.",
         f"An attack ranks a planted canary above a held-out one in {auc.value * 100:.0f} % of pairs (95 % interval "
         f"{auc.low * 100:.0f} to {auc.high * 100:.0f}; chance 50).",
-        f"The training is not (ε, δ = {delta:g})-private for any ε below {bound:.2g} (95 % confidence). With "
-        f"{len(planted)} coins at most {most:.2g} can be proven.{unit}",
+        f"{refuted} With {len(planted)} coins at most {most:.2g} can be proven.{unit}",
     ]
+    if not checked:
+        summary.append("It was not checked whether the training saw the planted canaries.")
     return Audit(tuple(leaks), summary=tuple(summary))
+
+
+def _auc(scores: NDArray[np.float64], planted: NDArray[np.bool_]) -> Estimate:
+    """AUC, whose bootstrap interval is widened to Wilson's over the smaller group.
+
+    A bootstrap of few canaries is too narrow, and has no width at all where all scores are equal.
+    """
+    found = one_run.auc(scores, planted)
+    fewest = int(min(planted.sum(), (~planted).sum()))
+    low, high = metrics.wilson(found.value * fewest, fewest)
+    return found.model_copy(update={"low": min(found.low, low), "high": max(found.high, high)})

@@ -49,6 +49,10 @@ def check_visible(
     beginning = _squeezed(canaries.form.partition(SLOT)[0])
     seen, present, begun, longest = set[str](), set[str](), 0, 0
     for batch in batches:
+        if not isinstance(batch, Mapping):
+            raise LeakboardError(
+                f"batches: expected mappings with input_ids and labels, got {type(batch).__name__}"
+            )
         if batch.get("labels") is None or batch.get("input_ids") is None:
             raise LeakboardError(
                 "canaries: the batches hold no input_ids with labels, so that it is not known what the loss sees. "

@@ -89,8 +89,8 @@ def _draw(rng: Generator, n: int, size: int) -> Ints:
     return rng.multinomial(n, np.full(n, 1 / n), size=size)
 
 
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval of hits/n."""
+def wilson(hits: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % score interval of hits/n; hits may be a share of n that is no whole number."""
     centre = (hits + Z * Z / 2) / (n + Z * Z)
     half = Z / (n + Z * Z) * math.sqrt(hits * (n - hits) / n + Z * Z / 4)
     # If all are right or all wrong, one end is exactly 0 or 1, which the formula may miss by 10⁻¹⁶.

@@ -83,18 +83,42 @@ def own_folder(monkeypatch, tmp_path):
 
 
 def test_a_model_that_learned_nothing_shows_nothing_and_random_digits_have_an_exposure_of_chance():
-    canaries = drawn()
+    canaries = drawn(check=False)
     model, tokenizer = base_model()
     canaries.before(model, tokenizer)
     found = canaries.audit(model, tokenizer)
     scores = {leak.metric: leak for leak in found.leaks}
-    assert scores["AUC"].success.value == 0.5
+    auc = scores["AUC"].success
+    assert auc.value == 0.5
+    assert auc.low < 0.3
+    assert auc.high > 0.7
     assert scores["AUC"].epsilon == 0
     assert "is not shown to have memorised" in found.summary[0]
+    assert found.summary[2].startswith("The audit refutes no ε at δ = 1e-05")
+    assert "was not checked whether the training saw" in found.summary[3]
     rng, means = np.random.default_rng(0), []
     for _ in range(100):
         means.append(CanaryReadings(rng.normal(size=20), rng.normal(size=999)).bits().mean())
     assert np.mean(means) == pytest.approx(1.44, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("planted", "one", "is_clear"),
+    [(200, 0.5, True), (450, 700, False)],
+    ids=["a held-out canary is exposed by luck", "less than by chance"],
+)
+def test_the_sentence_on_exposure_agrees_with_the_table(planted, one, is_clear):
+    """Planted canaries have the rank `planted` among 1,000, held-out ones 700 except for the first."""
+    canaries, others = CanarySet.draw(20, 1, FORM, 0), np.arange(1.0, 1000)
+    rank = np.where(canaries.planted, float(planted), 700.0)
+    rank[np.flatnonzero(~canaries.planted)[0]] = one
+    after = CanaryReadings(rank + np.linspace(0, 0.4, 20), others)
+    found = lb.Attacked.of(audit_canaries(canaries, after, after, 1e-5))
+    overlap = found.leaks[0].success.low < found.leaks[0].floor.high
+    assert overlap == is_clear
+    shown = found.frame().query("metric == 'exposure'")
+    assert (shown["advantage_low"].item() > 0) == is_clear
+    assert ("is not shown" not in found.summary[0]) == is_clear
 
 
 def test_the_bound_on_epsilon_is_right_for_randomised_response():
@@ -213,8 +237,23 @@ def test_the_check_of_the_batches_changes_no_random_number():
         (lambda: drawn().plant("nowhere.csv"), "nowhere.csv: no such file"),
         (lambda: drawn().plant("a.parquet"), r"expected a .txt, .csv, .tsv or .jsonl file"),
         (lambda: drawn().audit(*base_model()), "call before"),
+        (
+            lambda: drawn().check(["a text"], base_model()[1]),
+            "batches: expected mappings with input_ids and labels, got str",
+        ),
     ],
 )
 def test_mistakes_are_named(call, message):
     with pytest.raises(lb.LeakboardError, match=message):
         call()
+
+
+def test_a_loop_that_was_not_checked_has_no_result():
+    canaries, (model, tokenizer) = drawn(), base_model()
+    rows = tokenised(canaries.plant(list(sample_texts()[0])), tokenizer)
+    canaries.before(model, tokenizer)
+    with pytest.raises(lb.LeakboardError, match=r"call check\(batches, tokenizer\)"):
+        canaries.audit(model, tokenizer)
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    canaries.check([collate(list(rows))], tokenizer)
+    assert len(canaries.audit(model, tokenizer).summary) == 3
