@@ -208,6 +208,8 @@ def from_bytes(raw: bytes, name: str, where: str, entered: bool = False) -> Reco
         raise Corrupt(f"not whole JSON ({error})") from error
     if not isinstance(content, dict):
         raise Corrupt("not a JSON object")
+    if not {"key", "cell"} & content.keys():
+        raise Corrupt("is no record (no key, no cell)")
     version = content.get("schema_version")
     if isinstance(version, int) and version > SCHEMA:
         raise LeakboardError(

@@ -47,7 +47,8 @@ def collect(folders: Sequence[Path]) -> Collection:
         found = store.read_all()
         if store.problems:
             raise LeakboardError(
-                "damaged records; restore them or move them away:\n" + "\n".join(store.problems)
+                "damaged records or other files; restore them or move them away:\n"
+                + "\n".join(store.problems)
             )
         if not found:
             raise LeakboardError(f"{folder} holds no records")

@@ -159,6 +159,13 @@ def test_damaged_record_is_told_apart_and_left_where_it_is(store, how):
     assert path.read_bytes() == before
 
 
+def test_json_that_is_no_record_is_not_called_damaged(store):
+    store.write(record())
+    (store.folder / "notes.json").write_text('{"hello": 1}')
+    assert len(store.read_all()) == 1
+    assert store.problems == [f"{store.folder / 'notes.json'}: is no record (no key, no cell)"]
+
+
 @given(st.data())
 @settings(max_examples=60)
 def test_no_single_flipped_bit_gives_another_record(tmp_path_factory, data):
