@@ -12,7 +12,7 @@ from leakboard.bench.contracts import Channel, Objective, Part, Party, TrainSett
 
 FORMAT = 4
 """Format 2 added unnamed models, names of labels and what was left out; format 3 added language models, which have
-no classes; format 4 says what a Recorder saw of the training, and null for settings that are not known."""
+no classes; format 4 says what a Recorder saw of the training and the order of its examples, and null for settings that are not known."""
 MANIFEST = "manifest.json"
 
 
@@ -82,6 +82,9 @@ class Training(Part):
     """Token id with which every example ends; None if they differ."""
     head: Literal["vendor", "customer"] | None = None
     """Holder of the output layer of a causal language model."""
+    order: dict[Name, Name] | None = None
+    """By split one digest of the token ids of all recorded examples in the order of their rows; None for examples that
+    were not told apart by their ids."""
 
 
 class Manifest(Part):

@@ -16,7 +16,6 @@ from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
-    Ints,
     Leak,
     LeakboardError,
     Progress,
@@ -28,8 +27,15 @@ from leakboard.bench.contracts import (
 from leakboard.bench.exchange import Manifest, Session, Tuned, read_transcript
 from leakboard.bench.external.applicable import grant
 from leakboard.bench.external.outcome import Audit
-from leakboard.bench.external.sentences import attack_sentences
-from leakboard.bench.external.truth import ScoringTruth, TruthTable, read_truth, tokens_sent
+from leakboard.bench.external.rows import recorded_rows
+from leakboard.bench.external.sentences import attack_sentences, label_sentences
+from leakboard.bench.external.truth import (
+    ScoringTruth,
+    TruthTable,
+    check_order,
+    read_truth,
+    tokens_sent,
+)
 from leakboard.bench.methods import Attack, Auxiliary, Defense, Silent, Source, spec_of
 from leakboard.bench.running import (
     CellContext,
@@ -145,7 +151,7 @@ class RecordedTranscript:
         """
         kept = tuple(m for m in self.seen.messages if m.split in task.splits)
         for split, texts in task.splits.items():
-            rows = _rows(self.seen, split)
+            rows = recorded_rows(self.seen, split)
             if not len(rows) or rows[-1] >= len(texts):
                 splits = ", ".join(self.manifest.splits)
                 sent = f"rows up to {rows[-1]}" if len(rows) else f"only {splits}"
@@ -179,9 +185,14 @@ def audit(
     if granted.truth is not None:
         seen = recorded.about(granted.truth.task)
         context = _cell_context(recorded, seen, granted, progress)
+        stated = recorded.manifest.training
+        order = stated.order if stated else None
+        unchecked = check_order(granted.truth, seen, context.inputs.tokens, order)
         leaks = attack_all(context, recorded.with_derived(context, seen))
-        summary = tuple(attack_sentences(leaks))
-        return Audit(tuple(leaks), cut_short=recorded.manifest.cut_short, summary=summary)
+        summary = attack_sentences(leaks)
+        if summary:
+            summary += [*unchecked, *label_sentences(leaks, granted.truth.sorted_labels)]
+        return Audit(tuple(leaks), cut_short=recorded.manifest.cut_short, summary=tuple(summary))
     context = _cell_context(recorded, recorded.seen, granted, progress)
     seen = recorded.with_derived(context, recorded.seen)
     leaks, guesses = list[Leak](), list[tuple[Attack, Guess]]()
@@ -234,7 +245,7 @@ def _cell_context(
     pairings = tuple(
         grant(attack, manifest, seen, truth, granted.defense, public) for attack in granted.attacks
     )
-    rows = {split: _rows(seen, split) for split in task.splits}
+    rows = {split: recorded_rows(seen, split) for split in task.splits}
     inputs = Inputs(task, tokens, rows, public, Planted(task))
     return CellContext(PlannedCell(cell, defense, pairings, None), inputs, backbone, progress)
 
@@ -244,8 +255,3 @@ def _guesses(pairing: Pairing, context: CellContext, seen: Transcript) -> list[G
     own, rng = seen.only(attack.threat.reads), np.random.default_rng(context.seeds.attack)
     guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
     return [guess for guess in guesses if guess.goal in pairing.goals]
-
-
-def _rows(seen: Transcript, split: str) -> Ints:
-    parts = [m.rows for m in seen.messages if m.split == split and m.moment is None]
-    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)

@@ -214,11 +214,12 @@ class Recorder:
             objective, classes = None, 0
         cut = self._place.cut or 0
         rounds = {m.round for m in seen.messages if m.split == self._splits[0]}
+        training = self._facts.as_training(len(rounds), self._tape.head)
         return write_transcript(
             *(seen, self._out, self._public, cut, classes),
             missing=missing,
             objective=objective,
-            training=self._facts.as_training(len(rounds), self._tape.head),
+            training=training.model_copy(update={"order": self._tape.order(seen)}),
         )
 
 

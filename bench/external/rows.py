@@ -65,6 +65,10 @@ class ExampleRows:
             self._times[found[-1]] += 1
         return self._counted(found)
 
+    def keys(self) -> dict[int, bytes]:
+        """The key of each known row."""
+        return {row: key for key, rows in self._rows.items() for row in rows}
+
     def count(self, rows: Ints) -> tuple[Ints, Ints]:
         """As `find`, for known rows."""
         self._times.update(rows.tolist())
@@ -152,6 +156,22 @@ def _unpadded(ids: Any, mask: Any, name: str) -> Ints:
 def _key(values: Any) -> bytes:
     whole = np.ascontiguousarray(values)
     return hashlib.blake2b(whole.tobytes(), digest_size=16).digest()
+
+
+def order_digest(keys: Iterable[bytes]) -> str:
+    """One digest of the keys of examples in their order, which tells nothing of a single one."""
+    return hashlib.blake2b(b"".join(keys), digest_size=16).hexdigest()
+
+
+def ids_digest(examples: Iterable[Ints | Sequence[int]]) -> str:
+    """As `order_digest`, of the token ids of examples without padding."""
+    return order_digest(_key(np.asarray(ids, np.int64)) for ids in examples)
+
+
+def recorded_rows(seen: Transcript, split: str) -> Ints:
+    """Rows of a split that messages are about, without those of single moments."""
+    parts = [m.rows for m in seen.messages if m.split == split and m.moment is None]
+    return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 
 def complete_rounds(seen: Transcript) -> tuple[Transcript, int]:

@@ -41,6 +41,8 @@ SUCCESSES = {
 """What an attack does by its metric; by default, it guesses examples correctly."""
 MOSTLY = 0.8
 """The advantage from which on a thing is called read, and not read in part."""
+MOST_LABELS = 10
+"""Largest number of labels that are named."""
 EPOCHS = {None: "", 0: "", 1: " in one epoch"}
 
 
@@ -76,6 +78,33 @@ def attack_sentences(leaks: Sequence[Leak]) -> list[str]:
         f"Next: hide {joined([*words])} before you send them (`leakboard choose` compares defenses), then record and "
         "attack again.",
     ]
+
+
+def label_sentences(leaks: Sequence[Leak], names: Sequence[str]) -> list[str]:
+    """How the names of labels were numbered, and the attack that suggests another numbering.
+
+    Args:
+        names: those that were numbered in sorted order.
+    """
+    found = []
+    if names:
+        numbered = [f"{name} = {i}" for i, name in enumerate(names[:MOST_LABELS])]
+        more = ", …" if len(names) > MOST_LABELS else ""
+        found.append(f"Labels are numbered in sorted order: {', '.join(numbered)}{more}.")
+    guesses = [
+        (leak.success, leak.attack.name)
+        for leak in leaks
+        if leak.goal == Goal.LABEL and leak.metric == "accuracy" and leak.success is not None
+    ]
+    # Chance is the share of the largest class, which an attack without any information need not reach.
+    below = [each for each in guesses if each[0].high < each[0].chance / 2]
+    if below:
+        success, name = min(below, key=lambda each: each[0].value)
+        found.append(
+            f"The attack {name} guesses only {percent(success.value)} of the labels correctly, clearly less than chance "
+            f"({percent(success.chance)}): the recording may number its classes otherwise."
+        )
+    return found
 
 
 def recording_sentences(manifest: Manifest, folder: Path) -> list[str]:

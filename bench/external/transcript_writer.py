@@ -31,6 +31,8 @@ from leakboard.bench.external.rows import (
     ExampleRows,
     batch_keys,
     complete_rounds,
+    order_digest,
+    recorded_rows,
     without_rows,
 )
 
@@ -78,6 +80,7 @@ class TranscriptWriter:
         self._wire = Wire(frozenset(Channel), recorded, record.megabytes * 2**20)
         self._given, self._met = keys is not None, False
         self._about: Ints | None = None
+        self._named: set[str] = set()
         self._steps, self._ended = 0, False
         self._left_out: Counter[str] = Counter()
         self._recorded = recorded[splits[0]]
@@ -129,6 +132,16 @@ class TranscriptWriter:
         transcript, unfinished = complete_rounds(whole)
         self._left_out[UNFINISHED] += unfinished
         return transcript, Missing(cut_short, dict(+self._left_out))
+
+    def order(self, transcript: Transcript) -> dict[str, str] | None:
+        """By split the digest of its examples in the order of their rows, except where `about` named them."""
+        found = {}
+        for split, known in self._rows.items():
+            rows = recorded_rows(transcript, split).tolist()
+            if rows and split not in self._named:
+                keys = known.keys()
+                found[split] = order_digest(keys[row] for row in rows)
+        return found or None
 
     def _differentiated(self, seen: Pass, about: Ints | None, gradient: Tensor) -> None:
         """Record a pass in evaluation mode as training when it is differentiated."""
@@ -224,6 +237,7 @@ class TranscriptWriter:
         if about is not None:
             if len(about) != n:
                 raise LeakboardError(f"about: got {len(about)} rows for a pass over {n} examples")
+            self._named.add(split)
             return known.count(about)
         if seen.inputs is None:
             if train and not self._steps:

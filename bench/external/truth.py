@@ -23,7 +23,7 @@ from leakboard.bench.contracts import (
     form,
 )
 from leakboard.bench.exchange import Training
-from leakboard.bench.external.rows import IDS
+from leakboard.bench.external.rows import IDS, ids_digest, recorded_rows
 from leakboard.bench.external.sent_ids import PER_TOKEN, SentIds, as_lists, with_ids
 from leakboard.bench.tasks import Split, Table, Task, read_table
 
@@ -36,6 +36,14 @@ TEXT, SECOND, LABEL, SPLIT = "text", "text2", "label", "split"
 """Columns of the table."""
 LABELS = "labels"
 """Another name of the column of labels, as Trainers have it."""
+NO_TEXTS = (
+    "It could not be checked whether the lines of the truth are in the order of the recording, since there were no texts "
+    "or token ids to compare. In another order, attacks seem to read nothing."
+)
+OTHER_TEXTS = (
+    "The truth's texts have other token ids than the recording. Its lines may be in another order, or the texts were "
+    "changed before they were sent."
+)
 NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")
 """A number, which cannot be the name of a label."""
 
@@ -47,11 +55,13 @@ class ScoringTruth:
     Attributes:
         task: row i of a split is its i-th line; labels are class numbers.
         ids: by split the token ids as they were sent, if the table has them; they take the place of the texts.
+        sorted_labels: names of labels that were numbered in sorted order, since the transcript has no names.
     """
 
     task: Task
     goals: frozenset[Goal]
     ids: Mapping[str, SentIds] = field(default_factory=dict)
+    sorted_labels: tuple[str, ...] = ()
 
 
 def read_truth(
@@ -98,7 +108,9 @@ def read_truth(
         )
     values = {name: tuple(sorted({*columns[name]} - {""})) for name in attributes}
     has_labels = classes and LABEL in columns and objective not in ("regression", "multilabel")
-    labels = _labels(table, classes) if has_labels else np.zeros(len(table), np.int64)
+    labels, ordered = np.zeros(len(table), np.int64), tuple[str, ...]()
+    if has_labels:
+        labels, ordered = _labels(table, classes)
     names = np.array(columns.get(SPLIT, ["train"] * len(table)))
     splits, ids = {}, {}
     for split in dict.fromkeys(names.tolist()):
@@ -108,7 +120,8 @@ def read_truth(
             ids[split] = sent.take(rows)
     n = classes if isinstance(classes, int) else len(classes)
     task = Task("the transcript", tuple(map(str, range(n))), splits, values, f"file: {table.where}")
-    return ScoringTruth(task, frozenset(goal for goal, there in goals.items() if there), ids)
+    scored = frozenset(goal for goal, there in goals.items() if there)
+    return ScoringTruth(task, scored, ids, ordered)
 
 
 def tokens_sent(
@@ -161,6 +174,43 @@ def tokens_sent(
             )
         found[split] = tokens
     return found
+
+
+def check_order(
+    known: ScoringTruth,
+    seen: Transcript,
+    tokens: Mapping[str, Tokens],
+    order: Mapping[str, str] | None,
+) -> list[str]:
+    """Compare the order of the truth's lines with the recording, and say what could not be compared.
+
+    Args:
+        tokens: as `tokens_sent` gives them.
+        order: by split the digest that a Recorder wrote.
+
+    Raises:
+        LeakboardError: the token ids of the truth are not those that were recorded for its rows.
+    """
+    unchecked = dict[str, None]()
+    for split in known.task.splits:
+        rows = recorded_rows(seen, split)
+        expected = (order or {}).get(split)
+        if split in known.ids:
+            digest = ids_digest(known.ids[split].take(rows).ids)
+        elif split in tokens:
+            digest = ids_digest(tokens[split].take(torch.from_numpy(rows)).ids.sequences())
+        else:
+            unchecked[NO_TEXTS] = None
+            continue
+        if expected in (None, digest):
+            continue
+        if split in known.ids:
+            raise LeakboardError(
+                f"{known.task.source}: the token ids of {split} are not those that were recorded for its rows. Lines must "
+                "be in the order of the transcript's rows, with the ids as they were sent"
+            )
+        unchecked[OTHER_TEXTS] = None
+    return [*unchecked]
 
 
 def _encodings(base: Backbone, texts: Split, longest: int, opened: bool) -> Iterator[Tokens]:
@@ -249,9 +299,9 @@ def _split(table: Table, labels: Ints, values: dict[str, tuple[str, ...]]) -> Sp
     )
 
 
-def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
-    """[n] class numbers, from labels that are numbers or names."""
-    column, note = table.columns[LABEL], ""
+def _labels(table: Table, classes: int | Sequence[str]) -> tuple[Ints, tuple[str, ...]]:
+    """[n] class numbers, from labels that are numbers or names; and the names that were numbered in sorted order."""
+    column, note, names = table.columns[LABEL], "", list[str]()
     n = classes if isinstance(classes, int) else len(classes)
     valid = {str(i): i for i in range(n)}
     if not isinstance(classes, int):
@@ -272,7 +322,7 @@ def _labels(table: Table, classes: int | Sequence[str]) -> Ints:
                 f"{table.where}: the label of row {i} must be a class number from 0 to {n - 1}, in "
                 f"the order of the logits{note}; got '{label}'"
             )
-    return np.array([valid[label] for label in column], np.int64)
+    return np.array([valid[label] for label in column], np.int64), tuple(names)
 
 
 def _indices(column: Sequence[str], values: tuple[str, ...]) -> Ints:

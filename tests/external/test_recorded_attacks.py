@@ -17,6 +17,7 @@ from paths import README
 from torch import nn
 
 from leakboard.bench.backbones.loading import model_folder
+from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.exchange.transcripts import read_transcript, write_transcript
@@ -89,6 +90,62 @@ def test_a_plain_loop_gives_its_tokens_and_labels_away(minilm, texts, wire, tmp_
     found = attack_folder(wire, minilm, request)
     assert success(found, "eia-nn") >= 0.99
     assert success(found, "logit-gradient") == 1
+
+
+def shuffled(values):
+    return [values[i] for i in np.random.default_rng(0).permutation(len(values))]
+
+
+def summary_of(folder, minilm, **truth):
+    return attack_folder(folder, minilm, Request(attacks=["logit-gradient"], truth=truth)).summary
+
+
+def test_a_truth_without_texts_is_not_checked_and_the_result_says_so(minilm, texts, wire):
+    labels = NAMES[texts[1]]
+    found = summary_of(wire, minilm, label=shuffled(labels))
+    assert found[0].startswith("No attack is shown")
+    assert found[3].startswith("It could not be checked whether the lines")
+    assert found[4] == "Labels are numbered in sorted order: negative = 0, positive = 1."
+    found = summary_of(wire, minilm, text=texts[0], label=labels)
+    assert not [sentence for sentence in found if "lines" in sentence]
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["examples", "in order of appearance"])
+def test_ids_of_one_length_in_another_order_are_refused_and_texts_are_doubted(
+    minilm, texts, tmp_path, given
+):
+    words = [text for text in texts[0] if len(minilm.tokenizer(text)["input_ids"]) >= 8][:12]
+    ids, labels = minilm.tokenizer(words, truncation=True, max_length=8)["input_ids"], texts[1][:12]
+    model, folder = pretrained(), tmp_path / "wire"
+    with Recorder(model, 0, folder, examples=ids if given else None, base="minilm"):
+        model(**padded(ids), labels=labels).loss.backward()
+    assert list(read_transcript(folder)[0].training.order) == ["train"]
+    for truth in ({"input_ids": ids}, {"text": words}):
+        found = summary_of(folder, minilm, **truth, label=labels)
+        assert found[0] == "The provider can read your labels."
+        assert not [sentence for sentence in found if "order" in sentence]
+    with pytest.raises(LeakboardError, match=r"ids of train are not those .* in the order"):
+        summary_of(folder, minilm, input_ids=shuffled(ids), label=labels)
+    found = summary_of(folder, minilm, text=shuffled(words), label=labels)
+    assert found[-1].startswith("The truth's texts have other token ids than the recording.")
+
+
+def test_a_recording_without_the_digest_is_still_attacked(minilm, texts, wire, tmp_path):
+    for path in wire.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    content = json.loads((tmp_path / "manifest.json").read_text())
+    del content["training"]["order"]
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    found = summary_of(tmp_path, minilm, text=texts[0], label=texts[1])
+    assert found[0] == "The provider can read your labels."
+
+
+def test_examples_that_the_owner_names_have_no_digest(minilm, encoded, tmp_path):
+    model, ids = pretrained(), encoded["input_ids"][:4]
+    with Recorder(model, 0, tmp_path / "wire", base="minilm") as recorder:
+        recorder.about([3, 2, 1, 0])
+        model(**padded(ids)).logits.sum().backward()
+    assert recorder.manifest.training.order is None
 
 
 def test_the_model_from_which_it_was_loaded_is_the_base(minilm, texts, encoded, wire, tmp_path):

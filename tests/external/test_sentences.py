@@ -12,7 +12,12 @@ from leakboard.bench.contracts.cell import MethodSpec
 from leakboard.bench.contracts.record import Estimate, Leak
 from leakboard.bench.contracts.threat import Channel, Goal
 from leakboard.bench.external.recorder import Recorder
-from leakboard.bench.external.sentences import attack_sentences, joined, recording_sentences
+from leakboard.bench.external.sentences import (
+    attack_sentences,
+    joined,
+    label_sentences,
+    recording_sentences,
+)
 
 IDS, LABELS = sentences()
 pytestmark = pytest.mark.usefixtures("from_nowhere")
@@ -65,6 +70,21 @@ def test_the_worst_of_many_moments_is_no_evidence():
 def test_what_the_untrained_model_shows_is_not_counted():
     floor = Estimate(value=0.76, low=0.7, high=0.8, n=48, chance=0.5)
     assert attack_sentences([leak("kmeans", Goal.LABEL, 0.75, floor=floor)])[0].startswith("No att")
+
+
+def test_the_numbering_of_labels_is_told_and_doubted_below_chance():
+    assert label_sentences([PART], ["ham", "spam"]) == [
+        "Labels are numbered in sorted order: ham = 0, spam = 1."
+    ]
+    assert label_sentences([], list("abcdefghijkl"))[0].endswith("j = 9, ….")
+    wrong = leak("logit-gradient", Goal.LABEL, 0.05)
+    assert label_sentences([PART, wrong, leak("norm", Goal.LABEL, 0.1)], []) == [
+        "The attack logit-gradient guesses only 5 % of the labels correctly, clearly less than chance (50 %): the "
+        "recording may number its classes otherwise."
+    ]
+    unclear = leak("norm", Goal.LABEL, 0.22)
+    other = leak("norm", Goal.LABEL, 0.05, metric="AUC")
+    assert label_sentences([unclear, other, leak("x", Goal.INVERSION, 0.0)], []) == []
 
 
 def test_an_attribute_is_named_and_nothing_scored_says_nothing():

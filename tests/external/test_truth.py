@@ -60,6 +60,18 @@ def test_names_of_labels_stand_for_their_numbers(classes, expected):
     assert known.task.splits["train"].labels.tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("labels", "classes", "expected"),
+    [
+        (["spam", "ham"], 2, ("ham", "spam")),
+        ([1, 0], 2, ()),
+        (["spam", "ham"], ("spam", "ham"), ()),
+    ],
+)
+def test_only_names_that_were_sorted_are_told(labels, classes, expected):
+    assert read_truth({"label": labels}, classes).sorted_labels == expected
+
+
 def test_each_split_has_the_labels_of_its_own_lines():
     known = read_truth({"label": [0, 1, 1, 0], "split": ["train", "dev", "train", "dev"]}, 2)
     labels = {name: split.labels.tolist() for name, split in known.task.splits.items()}
