@@ -15,6 +15,7 @@ from leakboard.bench.contracts import (
     BottomCost,
     Channel,
     Cost,
+    LeakboardError,
     MissingExtra,
     Record,
     Status,
@@ -192,7 +193,7 @@ def _utility_fields(tuned: Tuned, context: CellContext) -> tuple[dict[str, Any],
             return fields, None
         generated, answered = generate_answers(tuned, tokens, cell.evaluate, context.backbone)
         return answer_fields(generated, split.pairs, fields), answered
-    scores = _checked(tuned.predict(tokens, cell.evaluate), len(split))
+    scores = _checked(tuned.predict(tokens, cell.evaluate), len(split), context.classes)
     if context.export:
         context.export(scores.tolist())
     return utility_of_scores(scores, split, inputs.task, cell.utility), None
@@ -217,12 +218,19 @@ def utility_of_scores(
     return class_fields(scores.argmax(1).numpy(), split.labels, metric)
 
 
-def _checked(scores: torch.Tensor, n: int) -> torch.Tensor:
-    if scores.ndim != 2 or len(scores) != n or not bool(torch.isfinite(scores).all()):
-        raise ValueError(
-            f"the tuned model returned scores of shape {tuple(scores.shape)} for {n} examples, "
-            "or scores that are not finite"
+def _checked(scores: torch.Tensor, n: int, classes: int) -> torch.Tensor:
+    """Scores of n examples.
+
+    Raises:
+        LeakboardError: another shape than [n, classes], or scores that are not finite.
+    """
+    if tuple(scores.shape) != (n, classes):
+        raise LeakboardError(
+            f"predict must return a score of each output for each example, of shape ({n}, {classes}), "
+            f"got {tuple(scores.shape)}"
         )
+    if not bool(torch.isfinite(scores).all()):
+        raise LeakboardError("predict must return finite scores")
     return scores
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from typing import ClassVar
@@ -15,7 +16,7 @@ from leakboard.attacks.logit_gradient import LogitGradient
 from leakboard.bench.contracts.cell import Seeds, attack_id
 from leakboard.bench.contracts.errors import LeakboardError, MissingExtra
 from leakboard.bench.contracts.threat import Goal, ThreatModel
-from leakboard.bench.exchange import has_transcript
+from leakboard.bench.exchange import Tuned, has_transcript
 from leakboard.bench.methods.attack import Attack
 from leakboard.bench.methods.method import Source, spec_of
 from leakboard.bench.records.store import Store
@@ -282,17 +283,23 @@ def test_defense_that_sends_what_it_does_not_declare_is_a_failed_cell(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "scores", [torch.zeros(3, 2), torch.zeros(48), torch.full((48, 2), torch.nan)]
+    ("scores", "reason"),
+    [
+        (torch.zeros(3, 2), r"of shape \(48, 2\), got \(3, 2\)$"),
+        (torch.zeros(48, 1), r"of shape \(48, 2\), got \(48, 1\)$"),
+        (torch.zeros(48), r"of shape \(48, 2\), got \(48,\)$"),
+        (torch.full((48, 2), torch.nan), "^predict must return finite scores$"),
+    ],
 )
-def test_predictor_that_returns_rubbish_is_a_failed_cell(tmp_path, monkeypatch, scores):
-    class Tuned:
+def test_predictor_that_returns_rubbish_is_a_failed_cell(tmp_path, monkeypatch, scores, reason):
+    class Rubbish(Tuned):
         def predict(self, tokens, split):
             return scores
 
-    monkeypatch.setattr(SAP, "fine_tune", lambda self, session: Tuned())
+    monkeypatch.setattr(SAP, "fine_tune", lambda self, session: Rubbish())
     ((record,), _) = go(tmp_path, SAP())
     assert record.status == "failed"
-    assert "scores" in record.reason
+    assert re.search(reason, record.reason)
 
 
 def test_recorded_rows_and_drawn_data_depend_on_the_data_seed_only(monkeypatch):
