@@ -39,6 +39,7 @@ from leakboard.bench.running import (
     attack_all,
     attack_guesses,
     encode_public,
+    fine_tune,
     knowledge_for,
     make_plan,
     run_cell,
@@ -185,7 +186,7 @@ class Trial:
         wire = Wire(frozenset(Channel), self.inputs.recorded)
         other = replace(context.seeds, mechanism=context.seeds.mechanism + other_noise)
         wire.swap(float(swapped is not None), only=swapped)
-        tuned = self.planned.defense.fine_tune(context.session(wire, other))
+        tuned = fine_tune(self.planned.defense, context.session(wire, other))
         wire.swap(0)
         scores = torch.zeros(0, 0)
         if context.classes:

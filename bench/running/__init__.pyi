@@ -11,6 +11,7 @@ from .cell_context import context_of as context_of
 from .cell_context import draw_and_plant as draw_and_plant
 from .cell_context import encode_public as encode_public
 from .cell_context import public_texts as public_texts
+from .cells import fine_tune as fine_tune
 from .cells import run_cell as run_cell
 from .cells import utility_of_scores as utility_of_scores
 from .engine import Engine as Engine

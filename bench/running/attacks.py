@@ -33,6 +33,7 @@ from leakboard.bench.methods import Attack, Knowledge, Labelled, Silent, spec_of
 from leakboard.bench.running.cell_context import CellContext
 from leakboard.bench.running.grants import knowledge_for
 from leakboard.bench.running.isolation import (
+    checked_guesses,
     error_line,
     guess_in_process,
     is_external,
@@ -266,7 +267,7 @@ def attack_guesses(
     def guess(granted: Knowledge) -> list[Guess]:
         if isolated and is_external(attack):
             return guess_in_process(attack, seen, granted, rng)
-        return run_isolated(functools.partial(attack.guess, seen, granted, rng))
+        return run_isolated(functools.partial(checked_guesses, attack, seen, granted, rng))
 
     if not attack.folds:
         return guess(knowledge)

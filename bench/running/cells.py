@@ -31,6 +31,7 @@ from leakboard.bench.exchange import (
     with_requests_as_rounds,
     write_transcript,
 )
+from leakboard.bench.methods import Defense
 from leakboard.bench.records import peak_megabytes, provenance
 from leakboard.bench.running.attacks import attack_all
 from leakboard.bench.running.cell_context import CellContext
@@ -110,7 +111,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
     wire = Wire(defense.sends, recorded, cell.record.megabytes * 2**20)
     wire.swap(cell.record.swapped, context.seeds.mechanism % 2**63)
     session = context.session(wire)
-    tuned = defense.fine_tune(session)
+    tuned = fine_tune(defense, session)
     context = replace(context, tuned=tuned)
     train_seconds = time.perf_counter() - start
     trained_up, trained_down = wire.bytes_up, wire.bytes_down
@@ -166,6 +167,20 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
             context.planned.tuned_on,
         ),
     )
+
+
+def fine_tune(defense: Defense, session: Session) -> Tuned:
+    """The model that a defense fine-tunes.
+
+    Raises:
+        LeakboardError: the defense returned something else.
+    """
+    tuned: object = defense.fine_tune(session)
+    if not isinstance(tuned, Tuned):
+        raise LeakboardError(
+            f"fine_tune must return a lb.Predictor or another lb.Tuned, got {type(tuned).__name__}"
+        )
+    return tuned
 
 
 def _bottom_cost(context: CellContext, session: Session) -> BottomCost | None:

@@ -90,6 +90,22 @@ def run_isolated(call: Callable[[], T]) -> T:
     return result[0]
 
 
+def checked_guesses(
+    attack: Attack, seen: Transcript, knowledge: Knowledge, rng: Generator
+) -> list[Guess]:
+    """The guesses of an attack.
+
+    Raises:
+        BadGuess: it returned something else.
+    """
+    guesses: object = attack.guess(seen, knowledge, rng)
+    if not isinstance(guesses, list):
+        raise BadGuess(f"guess must return a list of lb.Guess, got {type(guesses).__name__}")
+    if others := sorted({type(one).__name__ for one in guesses if not isinstance(one, Guess)}):
+        raise BadGuess(f"guess must return a list of lb.Guess, got one of {', '.join(others)}")
+    return guesses
+
+
 def is_external(method: object) -> bool:
     """True for a method that is not part of this package."""
     return not type(method).__module__.startswith(PACKAGE)
@@ -202,7 +218,7 @@ def serve(descriptor: int) -> None:
         if queries:
             knowledge = dataclasses.replace(knowledge, query=_Asking(pipe))
         try:
-            guesses = attack.guess(seen, knowledge, rng)
+            guesses = checked_guesses(attack, seen, knowledge, rng)
             arrays = {
                 f"{i}.{name}": array
                 for i, guess in enumerate(guesses)

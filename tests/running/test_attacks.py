@@ -203,8 +203,11 @@ MISDEEDS = {
     ),
     "exits": (lambda seen: sys.exit(3), "SystemExit: 3"),
     "runs out of memory": (lambda seen: torch.empty(2**52), "can't allocate memory"),
-    "returns nothing": (lambda seen: None, "TypeError"),
-    "returns words": (lambda seen: ["label"], "AttributeError"),
+    "returns nothing": (lambda seen: None, "^guess must return a list of lb.Guess, got NoneType$"),
+    "returns words": (
+        lambda seen: ["label"],
+        "^guess must return a list of lb.Guess, got one of str$",
+    ),
     "wrong shape": (lambda seen: label(rows_of(seen), np.zeros((3, 3), int)), "shape"),
     "floats": (lambda seen: label(rows_of(seen), np.zeros(48)), "must be integers"),
     "NaN": (lambda seen: label(rows_of(seen), np.full(48, np.nan)), "must be integers"),

@@ -65,6 +65,8 @@ class Mine(Attack):
             raise MemoryError("too large")
         elif self.mode == "raise":
             raise ValueError("wrong")
+        elif self.mode == "wrong type":
+            return values
         elif self.mode == "exit":
             os._exit(3)
         return [Guess(Goal.LABEL, None, "train", rows, values)]
@@ -127,6 +129,7 @@ def test_a_dead_process_is_a_failure_with_its_exit_code(mine, seen, monkeypatch)
         ("silent", Silent, "^nothing to read$"),
         ("memory", MemoryError, "^MemoryError: too large"),
         ("raise", LeakboardError, r"^ValueError: wrong \(mine.py:\d+\)$"),
+        ("wrong type", LeakboardError, "^guess must return a list of lb.Guess, got ndarray$"),
         ("missing", MissingExtra, "^a part is not installed.*an-extra"),
     ],
 )

@@ -302,6 +302,16 @@ def test_predictor_that_returns_rubbish_is_a_failed_cell(tmp_path, monkeypatch, 
     assert re.search(reason, record.reason)
 
 
+@pytest.mark.parametrize("returned", [None, torch.nn.Linear(2, 2)])
+def test_defense_that_returns_no_tuned_model_is_a_failed_cell(tmp_path, monkeypatch, returned):
+    monkeypatch.setattr(SAP, "fine_tune", lambda self, session: returned)
+    ((record,), _) = go(tmp_path, SAP())
+    assert record.status == "failed"
+    assert record.reason == (
+        f"fine_tune must return a lb.Predictor or another lb.Tuned, got {type(returned).__name__}"
+    )
+
+
 def test_recorded_rows_and_drawn_data_depend_on_the_data_seed_only(monkeypatch):
     plan = make(SAP(eta=50), NoDefense(), seeds=[0, 1], limit=60, record={"examples": 20})
     drawn = {}
