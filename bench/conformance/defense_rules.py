@@ -47,6 +47,12 @@ class DefenseRules(Rules[Defense]):
         except Exception as error:
             raise NotApplicable("it does not fine-tune to the end") from error
 
+    @cached_property
+    def is_noisy(self) -> bool:
+        """Whether two predictions in a row give the same examples other scores."""
+        tuned, dev = self.trained.tuned, self.trial.inputs.tokens["dev"]
+        return not _near(tuned.predict(dev, "dev"), tuned.predict(dev, "dev"))
+
     @rule("declares the channels on which it sends")
     def declares_channels(self) -> None:
         emits = getattr(self.cls, "emits", None)
@@ -160,14 +166,13 @@ class DefenseRules(Rules[Defense]):
 
     @rule("predicts the same whatever the order of the examples")
     def ignores_order(self) -> None:
-        tuned, dev = self.trained.tuned, self.trial.inputs.tokens["dev"]
-        order = torch.arange(len(dev)).flip(0)
-        first, second = tuned.predict(dev, "dev"), tuned.predict(dev, "dev")
-        if not torch.allclose(first, second, atol=TOLERANCE):
+        if self.is_noisy:
             raise NotApplicable(
                 "its predictions are noisy: the same examples get other scores each time"
             )
-        if not torch.allclose(tuned.predict(dev.take(order), "dev"), first[order], atol=TOLERANCE):
+        tuned, dev = self.trained.tuned, self.trial.inputs.tokens["dev"]
+        order = torch.arange(len(dev)).flip(0)
+        if not _near(tuned.predict(dev.take(order), "dev"), self.trained.scores[order]):
             raise Broken(
                 "an example's score depends on its position or on other examples; predict in evaluation "
                 "mode, mask the padding, and do not use statistics of the batch"
@@ -185,6 +190,10 @@ class DefenseRules(Rules[Defense]):
     def draws_noise(self) -> str | None:
         if not _same(self.trained, self.trial.train(other_noise=True)):
             return None
+        if self.is_noisy:
+            raise Broken(
+                "its predictions are noisy, but not by the mechanism's seed; draw noise from `session.noise`"
+            )
         if self.method.claim() is None:
             raise NotApplicable("it claims no noise and draws none")
         raise Broken(
@@ -219,6 +228,10 @@ def _close(scores: torch.Tensor, ordinary: torch.Tensor, little: float) -> bool:
     if ordinary.shape[1] > 1:  # a number that is added to all classes says nothing
         scores, ordinary = (each - each.mean(1, keepdim=True) for each in (scores, ordinary))
     return bool((scores - ordinary).abs().mean() <= little * ordinary.std())
+
+
+def _near(scores: torch.Tensor, others: torch.Tensor) -> bool:
+    return torch.allclose(scores, others, atol=TOLERANCE, equal_nan=True)
 
 
 def _same(one: Trained, other: Trained) -> bool:

@@ -150,6 +150,15 @@ class Changed(Tuned):
         return self.change(self.inner.predict(tokens, split))
 
 
+class NoiseOfAnotherSeed(NoDefense):
+    """Draws noise with the seed of the network, which PyTorch has."""
+
+    def fine_tune(self, session):
+        return Changed(
+            super().fine_tune(session), lambda scores: scores + torch.randn(scores.shape)
+        )
+
+
 class Fewer(NoDefense):
     """Has no answer for the last example."""
 
@@ -258,6 +267,7 @@ BROKEN_DEFENSES = {
     TrainsThePublicModel: {"leaves the public model as it was"},
     Unseeded: {"does the same again with the same seeds"},
     AlwaysTheSameNoise: {"draws its noise with the mechanism's seed"},
+    NoiseOfAnotherSeed: {"draws its noise with the mechanism's seed"},
     Crashing: {ENDS},
     Mute: {"uses the channels that it declares", "has its bytes counted in each direction"},
     Fewer: {SHAPE, ENDS, "predicts the same whatever the order of the examples"},
