@@ -116,6 +116,11 @@ class DefenseRules(Rules[Defense]):
                     "that `session.wire.release` sends"
                 )
             return str(Channel.MODEL)
+        if not predicting and Channel.MODEL not in training:
+            raise Broken(
+                "its scores differ between examples, but nothing was sent about them. Send what the vendor "
+                "computes with by `session.wire.send`, and use the value that it returns"
+            )
         idle = [f"training ({channel})" for channel in sorted(training) if self._idle(channel)]
         idle += [
             f"prediction ({channel})" for channel in sorted(predicting) if self._unasked(channel)

@@ -107,6 +107,15 @@ class PredictsBesideTheWire(NoDefense):
         return BesideTheWire(super().fine_tune(session), session)
 
 
+class SendsNothingToPredict(NoDefense):
+    """Sends tokens for training only, and the vendor predicts all the same."""
+
+    def fine_tune(self, session):
+        tuned = super().fine_tune(session)
+        session.wire = Wire(frozenset(Channel), {})
+        return tuned
+
+
 class UsesATrace(NoDefense):
     """Trains on its own vectors, with a trace of what arrived."""
 
@@ -276,6 +285,7 @@ BROKEN_DEFENSES = {
     Misshapen: {"can be attacked by every attack that fits", BESIDE},
     TrainsBesideTheWire: {BESIDE},
     PredictsBesideTheWire: {BESIDE},
+    SendsNothingToPredict: {BESIDE},
     UsesATrace: {BESIDE},
     KeepsTheBetterModel: {BESIDE},
     BadName: {"has a name of lower-case words joined by '-'"},
