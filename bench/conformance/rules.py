@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import ValidationError
 
 from leakboard.bench.contracts import LeakboardError, MissingExtra
-from leakboard.bench.methods import PLUS, Method, Source
+from leakboard.bench.methods import PLUS, Attack, Method, Source, registry
 from leakboard.bench.running import error_line
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -48,6 +50,11 @@ def rule(text: str) -> Callable[[R], R]:
         return examine
 
     return mark
+
+
+def _file(cls: type[Method]) -> Path:
+    """The file of a class; a registered method may also be loaded by its path."""
+    return Path(getattr(sys.modules.get(cls.__module__), "__file__", None) or "").resolve()
 
 
 class Rules(Generic[M]):
@@ -101,13 +108,20 @@ class Rules(Generic[M]):
         except (Exception, SystemExit) as error:  # a library under a method may call exit()
             return Result(text, "failed", error_line(error))
 
-    @rule("has a name of lower-case words joined by '-'")
+    @rule("has a name of its own, of lower-case words joined by '-'")
     def has_name(self) -> None:
         name = getattr(self.cls, "name", None)
         is_combination = hasattr(self.cls, "made_of")
         words = str(name).split(PLUS) if is_combination else [name]
         if not all(isinstance(word, str) and NAME.fullmatch(word) for word in words):
             raise Broken(f"set `name: ClassVar[str]`, such as 'my-method', instead of {name!r}")
+        kind = "attack" if issubclass(self.cls, Attack) else "defense"
+        known: dict[str, type[Method]] = {**getattr(registry, f"{kind}s")()}
+        other = known.get(str(name), self.cls)
+        if other is not self.cls and _file(other) != _file(self.cls):
+            raise Broken(
+                f"another {kind} is named '{name}', too, and records identify methods by name; rename yours"
+            )
 
     @rule("names its source")
     def has_source(self) -> None:

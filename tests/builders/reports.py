@@ -36,7 +36,15 @@ def alone(rules, rule):
     return examined(rules, rule).outcome
 
 
+def give_names(classes):
+    """Names each class by its own name, unless it sets one; it would have that of the method above it."""
+    for cls in classes:
+        if "name" not in vars(cls):
+            cls.name = cls.__name__.lower()
+
+
 class NoSource(NoDefense):
     """Comes from nowhere."""
 
+    name: ClassVar[str] = "no-source"
     source: ClassVar[Source] = Source("")

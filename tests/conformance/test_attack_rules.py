@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from reports import alone, broken, outcome, rules_of
+from reports import alone, broken, give_names, outcome, rules_of
 
 from leakboard.attacks.aia_mlp import MeanMLP
 from leakboard.attacks.eia_nn import NearestNeighbour
@@ -152,6 +152,7 @@ BROKEN_ATTACKS = {
     Hopeless: {"beats chance where nothing is protected"},
     Aimless: {"declares its threat model"},
 }
+give_names(BROKEN_ATTACKS)
 
 
 @pytest.mark.parametrize("attack", BROKEN_ATTACKS, ids=lambda cls: cls.__name__)
@@ -211,6 +212,8 @@ def test_attack_that_beats_chance_without_reaching_its_certificate_is_told_as_no
     class Tenth(NearestNeighbour):
         """Reads about every tenth token of those that guessing misses."""
 
+        name: ClassVar[str] = "unsure"
+
         def guess(self, seen, knowledge, rng):
             guesses = super().guess(seen, knowledge, rng)
             for guess in guesses:
@@ -255,6 +258,7 @@ def test_attack_that_reads_what_no_undefended_defense_sends_is_told_as_not_exami
     class Elsewhere(LogitGradient):
         """Reads a channel that is not used here."""
 
+        name: ClassVar[str] = "elsewhere"
         threat: ClassVar[ThreatModel] = ThreatModel(
             frozenset({Goal.LABEL}), frozenset({Channel.PARAMETERS})
         )

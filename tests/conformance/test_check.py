@@ -61,7 +61,7 @@ def test_every_registered_attack_keeps_the_rules(name, monkeypatch):
 def test_report_names_each_broken_rule_and_what_to_do():
     report = check_defense(NoSource)
     with pytest.raises(
-        AssertionError, match=r"none breaks rules.*\n- names its source: set `source"
+        AssertionError, match=r"no-source breaks rules.*\n- names its source: set `source"
     ):
         report.raise_if_failed()
     console = Console(width=100, file=io.StringIO())
@@ -86,7 +86,7 @@ def test_method_in_a_file_is_examined(tmp_path):
         "class Mine(NoDefense):\n    'Mine.'\n    name: ClassVar[str] = 'Not a name'\n"
     )
     report = check_method(f"{file}:Mine")
-    assert broken(report) == {"has a name of lower-case words joined by '-'"}
+    assert broken(report) == {"has a name of its own, of lower-case words joined by '-'"}
 
 
 @pytest.mark.parametrize(

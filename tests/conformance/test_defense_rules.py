@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from bypassing import keep_a_trace
+from paths import ROOT
 from pydantic import ConfigDict
-from reports import NoSource, alone, broken, examined, outcome, rules_of
+from reports import NoSource, alone, broken, examined, give_names, outcome, rules_of
 
 from leakboard.bench.conformance.check import check_defense
 from leakboard.bench.conformance.defense_rules import DefenseRules
@@ -208,6 +209,12 @@ class BadName(NoDefense):
     name: ClassVar[str] = "Bad_Name"
 
 
+class TakenName(NoDefense):
+    """Has the name of another defense."""
+
+    name: ClassVar[str] = "sap"
+
+
 class NoDocstring(NoDefense):
     pass
 
@@ -288,7 +295,8 @@ BROKEN_DEFENSES = {
     SendsNothingToPredict: {BESIDE},
     UsesATrace: {BESIDE},
     KeepsTheBetterModel: {BESIDE},
-    BadName: {"has a name of lower-case words joined by '-'"},
+    BadName: {"has a name of its own, of lower-case words joined by '-'"},
+    TakenName: {"has a name of its own, of lower-case words joined by '-'"},
     NoSource: {"names its source"},
     NoDocstring: {"says in its docstring what it does"},
     NoVersion: {"has a version of 1 or more"},
@@ -300,6 +308,7 @@ BROKEN_DEFENSES = {
     OtherTwin: {TWINS},
     NoChannels: {"declares the channels on which it sends", ENDS},
 }
+give_names(BROKEN_DEFENSES)
 
 
 @pytest.mark.parametrize("defense", BROKEN_DEFENSES, ids=lambda cls: cls.__name__)
@@ -320,6 +329,12 @@ def test_rule_by_itself_catches_who_breaks_it(defense, rule):
     assert alone(DefenseRules(defense, "tiny-bert"), rule) == "failed"
 
 
+def test_a_registered_method_may_be_read_from_its_file():
+    copy = registry.load_method(f"{ROOT / 'defenses' / 'sap.py'}:SAP")
+    assert copy is not SAP
+    assert alone(DefenseRules(copy, "tiny-bert"), "has a name") == "passed"
+
+
 def test_channel_that_some_parameter_opens_counts_as_used_and_one_that_none_opens_is_told():
     class Promising(SAP):
         """Declares a channel that nothing opens."""
@@ -337,6 +352,8 @@ def test_channel_that_some_parameter_opens_counts_as_used_and_one_that_none_open
 def test_defense_that_refuses_every_cut_is_told_as_not_examined_rather_than_broken():
     class Deep(NoDefense):
         """Runs nowhere."""
+
+        name: ClassVar[str] = "deep"
 
         def skip(self, conditions):
             return "only below the ground"
