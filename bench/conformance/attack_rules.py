@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from leakboard.bench.backbones import Backbone
-from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, rule
+from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, Untried, rule
 from leakboard.bench.conformance.trial import (
     EXAMPLES,
     Trial,
@@ -146,14 +146,14 @@ class AttackRules(Rules[Attack]):
     def working(self) -> list[UndefendedCell]:
         """The cells, if the attack guesses without an error on all of them."""
         if any(_failures(cell.leaks) for cell in self.cells):
-            raise NotApplicable("it does not return guesses that can be scored")
+            raise Untried("it does not return guesses that can be scored")
         return self.cells
 
     @cached_property
     def steady(self) -> list[UndefendedCell]:
         """The cells, if two runs give the same guesses on all of them."""
         if not all(cell.steady for cell in self.working):
-            raise NotApplicable("its guesses change from run to run")
+            raise Untried("its guesses change from run to run")
         return self.working
 
     @rule("declares its threat model")
@@ -218,9 +218,9 @@ class AttackRules(Rules[Attack]):
         for cell in (cell for cell in self.cells if not cell.undisturbed):
             informed = cell.guess(told_all=True)
             if informed is None:
-                raise NotApplicable("it does not return guesses")
+                raise Untried("it does not return guesses")
             if cell.guesses is not None and not cell.steady:
-                raise NotApplicable("its guesses change from run to run")
+                raise Untried("its guesses change from run to run")
             if not cell.agrees(informed):
                 raise Broken(
                     "with more knowledge than it declares, its guesses change, or it works only then; "

@@ -11,6 +11,7 @@ This is the complete test of a method, also in external packages:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,21 +67,31 @@ class Report:
     def failures(self) -> list[Result]:
         return [result for result in self.results if result.outcome == "failed"]
 
+    @property
+    def rows(self) -> list[Result]:
+        """Results in the order of a reader: one for all rules that could not be tried, and broken rules last."""
+        untried = Counter(result.detail for result in self.results if result.is_untried)
+        rows = [result for result in self.results if not result.is_untried]
+        for detail, n in untried.items():
+            rules = "1 other rule" if n == 1 else f"{n} other rules"
+            rows.append(Result(rules, "not applicable", detail, is_untried=True))
+        return sorted(rows, key=lambda result: result.outcome == "failed")
+
     def table(self) -> Table:
-        """A row per rule."""
+        """A row per rule, broken ones last."""
         verdict = "keeps the rules" if self.passed else f"breaks {len(self.failures)} of the rules"
         title = Text(f"{self.method} {verdict}")
         table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
         for column in ("rule", "result", "detail"):
             table.add_column(column, overflow="fold")
-        for result in self.results:
+        for result in self.rows:
             outcome = Text(result.outcome, STYLE[result.outcome])
             table.add_row(Text(result.rule), outcome, Text(result.detail))
         return table
 
     def _repr_html_(self) -> str:
         verdict = "keeps the rules" if self.passed else f"breaks {len(self.failures)} of the rules"
-        rows = [(one.rule, one.outcome, one.detail) for one in self.results]
+        rows = [(one.rule, one.outcome, one.detail) for one in self.rows]
         return notebook_html(f"{self.method} {verdict}", ("rule", "result", "detail"), rows)
 
     def raise_if_failed(self) -> None:

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import torch
 
-from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, rule
+from leakboard.bench.conformance.rules import Broken, NotApplicable, Rules, Untried, rule
 from leakboard.bench.conformance.trial import Trained, Trial, fingerprint, same_messages, variants
 from leakboard.bench.contracts import Channel, Record, known_from
 from leakboard.bench.methods import Defense, registry
@@ -45,7 +45,7 @@ class DefenseRules(Rules[Defense]):
         try:
             return trial.train()
         except Exception as error:
-            raise NotApplicable("it does not fine-tune to the end") from error
+            raise Untried("it does not fine-tune to the end") from error
 
     @cached_property
     def is_noisy(self) -> bool:
@@ -216,7 +216,7 @@ class DefenseRules(Rules[Defense]):
     @rule("can be attacked by every attack that fits")
     def can_be_attacked(self) -> str:
         if self.record.status != "ok":
-            raise NotApplicable("it does not fine-tune to the end")
+            raise Untried("it does not fine-tune to the end")
         broken = [leak for leak in self.record.leaks if leak.status not in ("ok", "skipped")]
         if broken:
             failures = [f"{leak.attack.name}: {leak.status}, {leak.reason}" for leak in broken]

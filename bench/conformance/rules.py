@@ -32,6 +32,8 @@ class Result:
     outcome: Outcome
     detail: str = ""
     """Advice after a failure, or the reason why the rule does not apply."""
+    is_untried: bool = False
+    """True if it does not apply because another rule is broken."""
 
 
 class Broken(LeakboardError):
@@ -40,6 +42,10 @@ class Broken(LeakboardError):
 
 class NotApplicable(Exception):
     """The rule does not apply to this method; the message gives the reason."""
+
+
+class Untried(NotApplicable):
+    """The rule cannot be tried because the method breaks another one; the message says in what."""
 
 
 def rule(text: str) -> Callable[[R], R]:
@@ -104,7 +110,7 @@ class Rules(Generic[M]):
         except MissingExtra:
             raise
         except NotApplicable as reason:
-            return Result(text, "not applicable", str(reason))
+            return Result(text, "not applicable", str(reason), isinstance(reason, Untried))
         except (Exception, SystemExit) as error:  # a library under a method may call exit()
             return Result(text, "failed", error_line(error))
 

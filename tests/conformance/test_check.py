@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+from typing import ClassVar
 
 import pytest
 from paths import ROOT
@@ -28,6 +29,7 @@ from leakboard.bench.conformance.check import (
 from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.methods import registry
 from leakboard.bench.running import attacks, cell_context
+from leakboard.defenses.none import NoDefense
 from leakboard.defenses.offsite import OffsiteTuning
 from leakboard.defenses.sap import SAP
 
@@ -70,6 +72,28 @@ def test_report_names_each_broken_rule_and_what_to_do():
     assert "breaks 1 of the rules" in shown
     assert shown.count("failed") == 1
     assert all(result.rule in shown for result in report.results if len(result.rule) < 40)
+
+
+@pytest.mark.usefixtures("few_attacks")
+def test_a_broken_rule_is_the_last_row_and_rules_that_it_keeps_from_being_tried_are_one():
+    class ReturnsNothing(NoDefense):
+        """Forgets to return what it tunes."""
+
+        name: ClassVar[str] = "returns-nothing"
+
+        def fine_tune(self, session):
+            super().fine_tune(session)
+
+    report = check_defense(ReturnsNothing)
+    *_, folded, last = report.rows
+    assert last.rule == "fine-tunes to the end"
+    assert "got NoneType" in last.detail
+    reason = "it does not fine-tune to the end"
+    n = [result.detail for result in report.results].count(reason)
+    assert n > 5
+    assert (folded.rule, folded.detail) == (f"{n} other rules", reason)
+    assert [row.detail for row in report.rows].count(reason) == 1
+    assert report._repr_html_().count(reason) == 1
 
 
 @pytest.mark.usefixtures("few_attacks")
