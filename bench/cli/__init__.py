@@ -2,7 +2,7 @@
 
 Each command parses its arguments and calls the public API or a package of `bench`.
 It prints tables, progress bars, and errors of one sentence. The exit code is 0 on success, 1 where a cell or a
-check failed, and 2 for an error that the user can fix.
+check failed, 2 for an error that the user can fix, 130 after Ctrl-C, and 143 after SIGTERM.
 """
 
 # In the order in which --help shows their commands.

@@ -5,8 +5,10 @@ Heavy modules are imported inside the commands, so that --help stays quick.
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +33,8 @@ LONGEST = 4096
 """The most characters of a command-line argument; no path is longer."""
 INTERRUPTED = 130
 """The exit code that typer makes of Ctrl-C."""
+TERMINATED = 128 + signal.SIGTERM
+"""The exit code after SIGTERM, as sent by schedulers and by `kill`."""
 console = Console(markup=False, emoji=False)
 """Prints text as it is, without markup, since names may come from users; see `styled` for markup."""
 complaints = Console(stderr=True, markup=False, emoji=False)
@@ -123,7 +127,17 @@ Out = Annotated[
 
 
 def main() -> None:
-    """Run the command line. An error that the user can fix ends it with exit code 2."""
+    """Run the command line. An error that the user can fix ends it with exit code 2.
+
+    SIGTERM stops it as Ctrl-C does.
+    """
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         for word in sys.argv[1:]:
             _check_word(word)
@@ -132,7 +146,7 @@ def main() -> None:
             complaints.print(
                 "\nStopped. Every finished cell is kept; the same command goes on from there."
             )
-        sys.exit(code)
+        sys.exit(TERMINATED if code == INTERRUPTED and received else code)
     except LeakboardError as error:
         complaints.print(styled(f"[bold red]Error[/]: {escaped(error)}"), soft_wrap=True)
         sys.exit(2)
@@ -145,6 +159,8 @@ def main() -> None:
             error.show()
             sys.exit(getattr(error, "exit_code", 2))
         raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_word(word: str) -> None:

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 from quick_suite import SUITE
 
 
@@ -59,7 +60,8 @@ def test_a_missing_extra_ends_the_run_with_the_command_that_installs_it(
     assert out.count("done") == 2  # none and frozen need no search, and are kept
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_keep_what_is_finished_and_say_so(tmp_path, number, code):
     (tmp_path / "long.yaml").write_text(
         "name: long\ntask: reviews\nmodel: tiny-bert\ndefenses: [frozen, none]\nattacks: [prior]\n"
         "limit: 400\ntrain: {epochs: 60, batch_size: 16}"
@@ -78,11 +80,11 @@ def test_ctrl_c_keeps_what_is_finished_and_says_so(tmp_path):
         while not (kept := list(tmp_path.glob("results/local/long/*.json"))):
             assert time.monotonic() < deadline
             time.sleep(0.2)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=600)
     finally:
         process.kill()
-    assert process.returncode == 130
+    assert process.returncode == code
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
     assert list(tmp_path.glob("results/local/long/*.json")) == kept
