@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from quick_suite import SUITE
 
+import leakboard as lb
+
 
 def test_a_run_leaves_one_record_per_cell(records):
     # Four that the suite names, and the model before any tuning.
@@ -88,6 +90,23 @@ def test_ctrl_c_and_sigterm_keep_what_is_finished_and_say_so(tmp_path, number, c
     assert "the same command goes on from there" in err
     assert "Traceback" not in err
     assert list(tmp_path.glob("results/local/long/*.json")) == kept
+
+
+@pytest.fixture
+def ignoring_sigterm():
+    """Spares the process of the tests if a command does not handle the signal."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("ignoring_sigterm")
+def test_sigterm_stops_a_command_which_then_leaves_the_signal_as_it_was(leakboard, monkeypatch):
+    monkeypatch.setattr(lb, "run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    code, _, err = leakboard("run", "smoke")
+    assert code == 143
+    assert "Every finished cell is kept" in err
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 
 def test_plan_and_run_name_the_twins_that_they_add(leakboard, tmp_path):
