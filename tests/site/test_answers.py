@@ -85,7 +85,7 @@ def test_a_larger_budget_buys_the_setting_that_leaks_less():
 
 def test_the_sentence_says_what_the_budget_buys_and_what_half_costs():
     (question,) = answers(*MILD, *STRONG)
-    half = "To halve what is read costs 7.0 points (SAP, η = 50)."
+    half = "To halve what is read costs 7.0 points of the 40.0 gained (SAP, η = 50)."
     assert (
         sentence_of(question, 1.0)
         == f"Texts: within 1 point no measured setting clearly hides anything. {half}"
@@ -248,7 +248,7 @@ def test_the_verdict_of_a_curve_names_both_summaries():
         r"On reviews \(MiniLM\) it leaks 8\d % .*of texts for at most 3 points \(η = 90\)",
         words,
     )
-    assert "Halving the leakage costs 7.0 points (η = 50)." in words
+    assert "Halving the leakage costs 7.0 of the 40.0 points gained (η = 50)." in words
 
 
 def test_a_line_connects_only_settings_that_differ_in_the_knob():
