@@ -294,7 +294,10 @@ def strongest(own):
         return math.nan
     found = []
     for seed in table:
-        others = table.drop(columns=seed)[table[seed].notna()].mean(axis=1)
+        mine = own[
+            own.seed == seed
+        ].candidate.unique()  # of equal ones, the first of this record counts
+        others = table.drop(columns=seed).loc[mine].mean(axis=1)
         sure = own[(own.seed == seed) & own.sure].size or others.isna().all()
         found.append(1.0 if sure else table.loc[others.idxmax(), seed])
     return np.mean(found)

@@ -299,4 +299,4 @@ def test_what_is_wrong_over_there_is_a_reason(real):
     sent = []
     broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
     cell_process._work(SimpleNamespace(send=sent.append), broken, pickle.dumps(None))
-    assert sent == [("not run", "Corrupt: its content does not match its checksum")]
+    assert sent == [("not run", "Corrupt: is no record (no key, no cell)")]
