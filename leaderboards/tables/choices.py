@@ -173,10 +173,13 @@ def choose(
         why = "no setting clearly reduces leakage"
     else:
         nearest = front[0]
-        learns = " and still learns" * (nearest.cost.value <= max_cost)
+        is_cheap = (
+            nearest.cost.value <= max_cost
+        )  # but it keeps less than a fifth of what tuning gains
+        learns, does = (" and still learns", "reduces it") if is_cheap else ("", "does")
         why = (
-            f"no setting within the budget clearly reduces leakage{learns}. The cheapest that does is {nearest.name}: "
-            f"{format_percent(nearest.leakage.value)} for {cost_words(nearest)}"
+            f"no setting within the budget clearly reduces leakage{learns}. The cheapest that {does} is "
+            f"{nearest.name}: {format_percent(nearest.leakage.value)} for {cost_words(nearest)}"
         )
     shown = best.setting or nearest
     each = (
@@ -192,7 +195,7 @@ def choose(
 
 
 def cost_words(row: Result) -> str:
-    """'1.6 [0.8, 2.4] of the 35.5 points gained'."""
+    """'1.6 [0.8, 2.4] of the 35.3 points gained'."""
     gain = format_points(row.gain)
     return f"{format_interval(row.cost, 1)} of the {gain} {row.setting.unit} gained"
 
