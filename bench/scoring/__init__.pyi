@@ -21,7 +21,7 @@ from .continuations import score_continuations as score_continuations
 from .detection import measure_detector as measure_detector
 from .gains import UNTUNED as UNTUNED
 from .gains import gain as gain
-from .gains import gain_over_untuned as gain_over_untuned
+from .gains import level as level
 from .guesses import BadGuess as BadGuess
 from .guesses import Truth as Truth
 from .guesses import score as score

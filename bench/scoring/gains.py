@@ -19,12 +19,29 @@ UNTUNED = "untuned"
 def gain(record: Record, other: Record) -> tuple[float, float, float]:
     """Difference in utility between two records, with a 95 % interval over the examples that both predicted.
 
-    All values are NaN if a record has no utility; the interval is NaN if the examples differ.
+    Above the untuned model means above its `level`. All values are NaN if a record has no utility; the interval is NaN if the examples differ.
     """
     if record.utility is None or other.utility is None:
         return np.nan, np.nan, np.nan
-    if pair := _paired(record, other):
-        return pair
+    raised = level(other) - other.utility.value
+    mean, low, high = _paired(record, other) or _by_example(record, other)
+    return mean - raised, low - raised, high - raised
+
+
+def level(record: Record) -> float:
+    """Utility of a record; that of the untuned model is at least that of guessing the most common class.
+
+    Its head is random, and often worse than such a guess.
+    """
+    assert record.utility is not None
+    utility = record.utility.value
+    return max(utility, record.utility.chance) if record.cell.defense.name == UNTUNED else utility
+
+
+def _by_example(record: Record, other: Record) -> tuple[float, float, float]:
+    """Difference in a metric that is a mean over examples."""
+    assert record.utility is not None
+    assert other.utility is not None
     mean = record.utility.value - other.utility.value
     first, second = hits(record), hits(other)
     if len(first) < 2 or len(first) != len(second):
@@ -32,18 +49,6 @@ def gain(record: Record, other: Record) -> tuple[float, float, float]:
     gaps = first - second
     half = 1.96 * float(gaps.std(ddof=1)) / np.sqrt(len(gaps))
     return mean, float(gaps.mean()) - half, float(gaps.mean()) + half
-
-
-def gain_over_untuned(record: Record, untuned: Record) -> tuple[float, float, float]:
-    """`gain` over the untuned model, or over guessing the most common class where that is higher.
-
-    The head of an untuned classifier is random, and often worse than such a guess.
-    """
-    mean, low, high = gain(record, untuned)
-    better = 0.0
-    if untuned.utility is not None:
-        better = max(untuned.utility.chance - untuned.utility.value, 0.0)
-    return mean - better, low - better, high - better
 
 
 def _paired(record: Record, other: Record) -> tuple[float, float, float] | None:
@@ -82,7 +87,7 @@ def keys_not_above_untuned(records: Sequence[Record]) -> frozenset[str]:
         untuned = untuned_records.get(_where(record))
         if untuned is None or record.cell.defense.name == UNTUNED:
             continue
-        mean, low, _ = gain_over_untuned(record, untuned)
+        mean, low, _ = gain(record, untuned)
         # Without paired predictions, means are compared.
         if (mean if np.isnan(low) else low) <= 0:
             keys.add(record.key)

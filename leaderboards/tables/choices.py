@@ -173,9 +173,8 @@ def choose(
         why = "no setting clearly reduces leakage"
     else:
         nearest = front[0]
-        is_cheap = (
-            nearest.cost.value <= max_cost
-        )  # but it keeps less than a fifth of what tuning gains
+        # One within the budget was passed over, since it keeps less than a fifth of what tuning gains.
+        is_cheap = nearest.cost.value <= max_cost
         learns, does = (" and still learns", "reduces it") if is_cheap else ("", "does")
         why = (
             f"no setting within the budget clearly reduces leakage{learns}. The cheapest that {does} is "

@@ -81,7 +81,7 @@ class Curve:
     @property
     def priced(self) -> list[Result]:
         """Certified settings with a comparable cost that strong attacks met."""
-        return [row for row in self.certified if not row.reason_without_rank]
+        return [row for row in self.results if row.is_priced]
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points and keeps something of what tuning gains."""

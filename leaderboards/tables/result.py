@@ -174,6 +174,11 @@ class Result:
         return self.reason_without_cost or (WEAKLY_ATTACKED if self.is_weakly_attacked else "")
 
     @property
+    def is_priced(self) -> bool:
+        """Whether its leakage and its cost may be compared with those of others."""
+        return self.is_certified and not self.reason_without_rank
+
+    @property
     def is_worth_a_budget(self) -> bool:
         """Whether it keeps a fifth of what tuning gains; no budget buys a model that learned nearly nothing."""
         return self.cost.value <= (1 - LEAST_KEPT) * self.gain

@@ -15,8 +15,8 @@ from leakboard.bench.records import ALIKE, canonical_json, setup_digits
 from leakboard.bench.scoring import (
     UNTUNED,
     gain,
-    gain_over_untuned,
     is_claim_tuned_on_private,
+    level,
     twin_settings,
 )
 from leakboard.leaderboards.tables.conditions import describe_groups, group_records
@@ -180,25 +180,18 @@ class Setting:
 def gain_over(mine: Setting, other: Setting) -> tuple[Interval, dict[int, float]]:
     """Difference in utility between two settings in points, paired by seed.
 
-    Above the untuned model means above guessing the most common class, too, see `gain_over_untuned`.
+    Above the untuned model means above its `level`.
 
     Returns:
         The mean with its interval (Student's t, or over common examples if there is one common seed), and the
         difference for each common seed.
     """
-    is_untuned = other.defense == UNTUNED
-    level = {
-        seed: max(utility.value, utility.chance) if is_untuned else utility.value
-        for seed, record in other.records.items()
-        if (utility := record.utility)
-    }
-    common = sorted(mine.utility_by_seed.keys() & level.keys())
-    by_seed = {seed: 100 * (mine.utility_by_seed[seed] - level[seed]) for seed in common}
+    common = sorted(mine.utility_by_seed.keys() & other.utility_by_seed.keys())
+    by_seed = {s: 100 * (mine.utility_by_seed[s] - level(other.records[s])) for s in common}
     of_cell = MISSING
     if len(common) == 1:
-        difference = gain_over_untuned if is_untuned else gain
-        found = difference(mine.records[common[0]], other.records[common[0]])
-        of_cell = Interval(*(100 * end for end in found))
+        _, low, high = gain(mine.records[common[0]], other.records[common[0]])
+        of_cell = Interval(by_seed[common[0]], 100 * low, 100 * high)
     return mean_interval(list(by_seed.values()), of_cell), by_seed
 
 

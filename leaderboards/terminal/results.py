@@ -64,11 +64,10 @@ def digest_parts(table: ResultsTable, frame: pd.DataFrame) -> Iterator[Table | s
             GOAL_WORDS[row.goal] + (f" of {row.setting.task}" if tasks else ""),
             "No protection" if row.defense == "none" else row.name,
             leakage_cell(row.leakage),
-            f"({cost})" if _why_not(row) else cost,
+            _cost(row),
             success_words(row),
         ]
         for row in shown
-        for cost in [format_interval(row.cost, 1) if row.has_cost else "–"]
     ]
     notes = dict.fromkeys(f"In brackets: {why}." for row in shown if (why := _why_not(row)))
     yield Table("No protection, and the settings that leak least", DIGEST, rows, list(notes))
@@ -204,6 +203,12 @@ def _heading(setting: Setting, result: Result | None) -> str:
         )
     words.append(f"seeds {', '.join(map(str, setting.seeds))}")
     return " · ".join(words)
+
+
+def _cost(row: Result) -> str:
+    """The cost, in brackets if it must not be compared."""
+    cost = format_interval(row.cost, 1) if row.has_cost else "–"
+    return f"({cost})" if _why_not(row) else cost
 
 
 def _why_not(row: Result) -> str:

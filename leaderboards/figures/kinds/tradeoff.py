@@ -136,6 +136,4 @@ def _undefended(at: float) -> Series:
 
 
 def _point(one: Result) -> Numbers | None:
-    if not one.is_certified or one.reason_without_rank:
-        return None
-    return one.leakage.clipped(), one.cost
+    return (one.leakage.clipped(), one.cost) if one.is_priced else None
