@@ -43,6 +43,7 @@ from leakboard.bench.running import (
     Pairing,
     PlannedCell,
     attack_all,
+    checked_guesses,
     error_line,
     knowledge_for,
     public_texts,
@@ -253,5 +254,5 @@ def _cell_context(
 def _guesses(pairing: Pairing, context: CellContext, seen: Transcript) -> list[Guess]:
     attack, knowledge = pairing.attack, knowledge_for(pairing, context)
     own, rng = seen.only(attack.threat.reads), np.random.default_rng(context.seeds.attack)
-    guesses = run_isolated(partial(attack.guess, own, knowledge, rng))
+    guesses = run_isolated(partial(checked_guesses, attack, own, knowledge, rng))
     return [guess for guess in guesses if guess.goal in pairing.goals]

@@ -19,6 +19,7 @@ from .engine import user_secret as user_secret
 from .grants import knowledge_for as knowledge_for
 from .grants import with_derived_channels as with_derived_channels
 from .grants import with_shadows as with_shadows
+from .isolation import checked_guesses as checked_guesses
 from .isolation import error_line as error_line
 from .isolation import is_external as is_external
 from .isolation import run_isolated as run_isolated

@@ -117,6 +117,25 @@ class Own(NearestNeighbour):
     name: ClassVar[str] = "own"
 
 
+class Wrong(Own):
+    """An attack that returns no list."""
+
+    def guess(self, seen, knowledge, rng):
+        return None
+
+
+def test_an_attack_that_returns_no_guesses_fails_with_the_reason_with_truth_and_without(
+    sent, truths
+):
+    for truth in (None, truths["a path"]):
+        found = lb.attack(sent[0], "tiny-bert", truth=truth, attacks=Wrong, progress=False)
+        assert {leak.status for leak in found.leaks} == {"failed"}
+        assert all(
+            "guess must return a list of lb.Guess, got NoneType" in leak.reason
+            for leak in found.leaks
+        )
+
+
 def test_attacks_and_the_mechanism_may_be_objects(sent, truths):
     words = {"truth": truths["a path"], "progress": False}
     asked = [Own, Norm(), {"eia-nn": {}}]
