@@ -224,6 +224,8 @@ class Provenance(Part):
     trials, and in older records, whose trials were on private examples."""
     secret: str | None = None
     """Fingerprint of the secret behind the customer's secrets; None if they depend only on the seed of the cell."""
+    code: dict[str, str] = {}
+    """Digest of the file of each method by its name, the defense and the attacks. Empty in older records."""
     not_reproduced: bool = False
     """True if others submitted the record, and it was accepted although no cell of its defense was run again."""
 
@@ -284,4 +286,7 @@ class Record(Part):
         """This record, with the leaks of an earlier record that it did not compute again."""
         mine = {attack_id(leak.attack) for leak in self.leaks}
         rest = [leak for leak in earlier.leaks if attack_id(leak.attack) not in mine]
-        return self.model_copy(update={"leaks": [*rest, *self.leaks]})
+        run_again = {leak.attack.name for leak in self.leaks}
+        kept = {k: v for k, v in earlier.provenance.code.items() if k not in run_again}
+        made = self.provenance.model_copy(update={"code": self.provenance.code | kept})
+        return self.model_copy(update={"leaks": [*rest, *self.leaks], "provenance": made})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, get_args
 
 from pydantic import create_model, model_validator
 
-from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings
+from leakboard.bench.contracts import Channel, Claim, Goal, Objective, TrainSettings, digest
 from leakboard.bench.exchange import Tuned
 from leakboard.bench.methods.defense import Defense, Stage
 from leakboard.bench.methods.method import Conditions, Source
@@ -88,6 +88,10 @@ class Combination(Defense):
     ) -> Sequence[Mapping[str, object]]:
         leader = self.stages.get("training") or self.parts[0]
         return leader.tried(settings, n, classes)
+
+    @classmethod
+    def code(cls) -> str:
+        return digest([part.code() for part in cls.made_of])[:16]
 
     @property
     def has_claim(self) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -90,6 +94,12 @@ class Method(BaseModel):
         fields = type(self).model_fields
         return {k: v for k, v in values.items() if k not in self.younger or v != fields[k].default}
 
+    @classmethod
+    def code(cls) -> str:
+        """Digest of the file that defines the method; "" without one, as in a notebook."""
+        file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+        return _digest_of(Path(file)) if file else ""
+
     def __str__(self) -> str:
         """The name and the parameters that were given, such as 'sap eta=75'."""
         params = self.params
@@ -97,6 +107,11 @@ class Method(BaseModel):
         given = {k: v for k, v in given.items() if k in params}
         words = [f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in given.items()]
         return " ".join([self.name, *words]).replace("=None", "=none")
+
+
+@cache
+def _digest_of(file: Path) -> str:
+    return sha256(file.read_bytes()).hexdigest()[:16]
 
 
 def spec_of(method: Method) -> MethodSpec:

@@ -6,6 +6,7 @@ import datetime
 import platform
 import resource
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -25,6 +26,7 @@ def provenance(
     secret: str | None = None,
     trials: tuple[str, ...] = (),
     tuned_on: TunedOn | None = None,
+    code: Mapping[str, str] | None = None,
 ) -> Provenance:
     """Describes this process, its packages and its device, now.
 
@@ -33,6 +35,7 @@ def provenance(
         secret: fingerprint of what the customer's secrets are drawn from.
         trials: keys of those by which the settings of training were chosen.
         tuned_on: texts of these trials.
+        code: digest of the file of each method by its name.
     """
     on_gpu = device.startswith("cuda")
     commit, dirty = _commit()
@@ -50,6 +53,7 @@ def provenance(
         trials=trials,
         tuned_on=tuned_on,
         secret=secret,
+        code=dict(code or {}),
     )
 
 

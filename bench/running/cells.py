@@ -165,6 +165,7 @@ def _run(context: CellContext, transcripts: Path | None) -> Record:
             fingerprint(context.secret),
             context.planned.trials,
             context.planned.tuned_on,
+            context.planned.code,
         ),
     )
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from leakboard.bench import __version__
 from leakboard.bench.contracts import LeakboardError, Record, fingerprint
 from leakboard.bench.records import Store, check_locks
 from leakboard.bench.running.cluster import run_on_ray
@@ -98,6 +99,11 @@ class Engine:
         """
         check_locks(store.folder)
         plan = replace(plan, secret=run_secret(store, reporter))
+        for name in changed_code(plan, store):
+            reporter.warned(
+                f"{name}: its file has changed since records in {store.folder} were made, and its version has not, so "
+                "that they stay as they are. If the change alters results, raise `version` in the class"
+            )
         if self.ray is None and self.workers == 1:
             return Runner(plan, store, reporter, transcripts, isolated=True).run()
         job = Job(
@@ -118,6 +124,20 @@ class Engine:
         if self.ray is not None:
             return run_on_ray(job, plan, reporter, self.ray, self.gpu_memory, self.attempts)
         return run_in_processes(job, plan.cells, reporter, self.attempts)
+
+
+def changed_code(plan: Plan, store: Store) -> list[str]:
+    """Methods of a plan whose file is not that of its finished cells, by the same release; a new one tells of changes."""
+    records = {record.key: record.provenance for record in store.read_all()}
+    return sorted(
+        {
+            name
+            for planned in plan.cells
+            if (made := records.get(planned.cell.key)) and made.leakboard == __version__
+            for name, digits in planned.code.items()
+            if made.code.get(name, digits) != digits
+        }
+    )
 
 
 def user_secret() -> str:

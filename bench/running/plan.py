@@ -57,12 +57,16 @@ class PlannedCell:
     """Measurements of shadow models by attack, once these are trained."""
 
     @property
+    def code(self) -> dict[str, str]:
+        """Digest of the file of each method by its name."""
+        return {m.name: m.code() for m in (self.defense, *(p.attack for p in self.pairings))}
+
+    @property
     def named(self) -> str:
         """Name that is unique among the cells of its task, model, cut and seed."""
         words = " ".join(filter(None, [str(self.defense), self.trained]))
-        return (
-            words if self.cell.shadow is None else f"{words}, shadow model {self.cell.shadow + 1}"
-        )
+        shadow = self.cell.shadow
+        return words if shadow is None else f"{words}, shadow model {shadow + 1}"
 
 
 @dataclass(frozen=True)
@@ -160,10 +164,8 @@ def make_plan(
                     shadows = _shadow_cells(target, task)
                     needs = tuple(shadow.cell.key for shadow in shadows)
                     cells += [*shadows, replace(target, needs=needs)]
-    other_tasks = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks} - {
-        TASK_ITSELF
-    }
-    public = {name: load(name) for name in sorted(other_tasks)}
+    named = {getattr(attack, "auxiliary", TASK_ITSELF) for attack in suite.attacks}
+    public = {name: load(name) for name in sorted(named - {TASK_ITSELF})}
     by_hash = {task.hash: task for task in loaded_tasks}
     additions = {twin: tuple(names) for twin, names in added.items()}
     return Plan(suite, tuple(cells), by_hash, backbones, public, additions, twins)
