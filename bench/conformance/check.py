@@ -77,11 +77,17 @@ class Report:
             rows.append(Result(rules, "not applicable", detail, is_untried=True))
         return sorted(rows, key=lambda result: result.outcome == "failed")
 
+    @property
+    def title(self) -> str:
+        """The method and the verdict on it."""
+        n = len(self.failures)
+        return f"{self.method} {f'breaks {n} of the rules' if n else 'keeps the rules'}"
+
     def table(self) -> Table:
         """A row per rule, broken ones last."""
-        verdict = "keeps the rules" if self.passed else f"breaks {len(self.failures)} of the rules"
-        title = Text(f"{self.method} {verdict}")
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False)
+        table = Table(
+            title=Text(self.title), title_justify="left", box=SIMPLE_HEAD, show_edge=False
+        )
         for column in ("rule", "result", "detail"):
             table.add_column(column, overflow="fold")
         for result in self.rows:
@@ -90,9 +96,8 @@ class Report:
         return table
 
     def _repr_html_(self) -> str:
-        verdict = "keeps the rules" if self.passed else f"breaks {len(self.failures)} of the rules"
         rows = [(one.rule, one.outcome, one.detail) for one in self.rows]
-        return notebook_html(f"{self.method} {verdict}", ("rule", "result", "detail"), rows)
+        return notebook_html(self.title, ("rule", "result", "detail"), rows)
 
     def raise_if_failed(self) -> None:
         """Raises AssertionError with all broken rules and advice."""
