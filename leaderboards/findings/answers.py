@@ -34,8 +34,13 @@ Audits = Sequence[tuple[Record, Leak]]
 
 
 def headlines(table: ResultsTable) -> Iterator[Finding]:
-    """Findings for each goal about settings within the budget; tasks with little effect share one."""
+    """Findings for each goal about settings within the budget; tasks with little effect share one.
+
+    Where nothing helps, the cheapest setting is told, unless `halving` tells of it.
+    """
     within = f"within {BUDGET:g} points,"
+    least = least_cost_of_halving(table)
+    told = {(at[0], id(half.setting.setting)) for at, half in least.items() if half.setting}
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         places = grouped(own, lambda row: (row.setting.task, row.setting.model))
@@ -61,7 +66,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
                     f"{_cost(row, row.cost)} ({_ends(row.cost)})."
                 )
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
-            elif near and near.cost.low > BUDGET:
+            elif near and near.cost.low > BUDGET and (goal, id(near.setting)) not in told:
                 words = (
                     f"{within} nothing measured clearly protects {word} on {at}: the cheapest, "
                     f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for "

@@ -59,6 +59,13 @@ def test_where_the_budget_buys_nothing_the_cheapest_that_helps_is_told_with_its_
     )
 
 
+def test_a_setting_that_halving_tells_of_is_no_headline_as_well():
+    dear = sweep({110: 0.86, 75: 0.8, 60: 0.7}, leaks={110: 0.3, 75: 0.2, 60: 0.1})
+    assert sentences(headlines, dear) == []
+    (said,) = sentences(halving, dear)
+    assert said.startswith("Hiding half of the inputs on SST-2 costs 4.1 of")
+
+
 def test_no_setting_is_called_too_dear_whose_cost_may_lie_within_the_budget():
     rising = sweep({110: 0.86, 75: 0.8, 60: 0.7})
     wild = [
