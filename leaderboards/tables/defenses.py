@@ -41,6 +41,8 @@ SYMBOLS = {
 }
 NAMELESS = frozenset({"bottom", "canaries", "detector", "encoder", "phase1"})
 """Parameters whose words say enough without a name, such as 'trainable' and 'high-entity'."""
+VARIANTS = frozenset({"bottom", "phase1"})
+"""Parameters that make another method of a defense; a value other than the default is told of a lone setting, too."""
 TELLING = ("epochs", "learning_rate", "batch_size")
 """Settings of training that tell readers most, in this order."""
 
@@ -171,7 +173,7 @@ def labels_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
     for defense, own in grouped(rows, lambda row: row["defense"]).items():
         params = [row["params"] for row in own]
         knob = knob_of(defense, params) or ""
-        varying = varying_names(params, but=knob)
+        varying = sorted({*varying_names(params, but=knob), *_variants(defense, params)})
         cuts = {row["cut"] for row in own}
         for row in own:
             value = json.loads(row["params"]).get(knob)
@@ -184,6 +186,16 @@ def labels_of(rows: Sequence[Row]) -> list[tuple[str, str, float]]:
             number = float(value) if isinstance(value, int | float) else nan
             found[id(row)] = ", ".join(filter(None, words)) or defense, knob, number
     return [found[id(row)] for row in rows]
+
+
+def _variants(defense: str, params: Iterable[str]) -> set[str]:
+    """The names of `VARIANTS` that have another value than the default somewhere."""
+    fields, every = class_of(defense).model_fields, [json.loads(text) for text in params]
+    return {
+        name
+        for name in VARIANTS & fields.keys()
+        if any(own.get(name, fields[name].default) != fields[name].default for own in every)
+    }
 
 
 def _describe_training(row: Row, peers: Sequence[Row]) -> str:

@@ -84,6 +84,20 @@ def test_a_label_names_the_fewest_settings_of_training_that_distinguish_it():
     }
 
 
+@pytest.mark.parametrize(
+    ("defense", "params", "label"),
+    [
+        ("jft", {"epsilon": 3.0, "phase1": "light-noise"}, "ε = 3, light-noise"),
+        ("jft", {"epsilon": 3.0, "phase1": "direct"}, "ε = 3"),
+        ("jft", {"epsilon": 3.0}, "ε = 3"),
+        ("sap", {"eta": 75.0, "bottom": "trainable"}, "η = 75, trainable"),
+    ],
+)
+def test_a_lone_setting_tells_which_variant_of_a_defense_it_is(defense, params, label):
+    (group,) = groups_of([cell(defense, params=params)])
+    assert [one.label for one in group.settings] == [label]
+
+
 def test_what_is_lost_is_lost_against_no_protection_at_its_best():
     weak, strong = seeds("none", (0.6, 0.6), (1.0, 1.0)), seeds("none", (0.9, 0.9), (1.0, 1.0))
     strong = [retrained(one, epochs=30) for one in strong]
