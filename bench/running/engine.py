@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -98,8 +99,9 @@ class Engine:
             LeakboardError: records cannot be written there, or an extra is missing.
         """
         check_locks(store.folder)
-        plan = replace(plan, secret=run_secret(store, reporter))
-        for name in changed_code(plan, store):
+        finished = store.read_all()
+        plan = replace(plan, secret=run_secret(finished, store, reporter))
+        for name in changed_code(plan, finished):
             reporter.warned(
                 f"{name}: its file has changed since records in {store.folder} were made, and its version has not, so "
                 "that they stay as they are. If the change alters results, raise `version` in the class"
@@ -126,9 +128,9 @@ class Engine:
         return run_in_processes(job, plan.cells, reporter, self.attempts)
 
 
-def changed_code(plan: Plan, store: Store) -> list[str]:
+def changed_code(plan: Plan, finished: Sequence[Record]) -> list[str]:
     """Methods of a plan whose file is not that of its finished cells, by the same release; a new one tells of changes."""
-    records = {record.key: record.provenance for record in store.read_all()}
+    records = {record.key: record.provenance for record in finished}
     return sorted(
         {
             name
@@ -157,15 +159,13 @@ def user_secret() -> str:
     return secret
 
 
-def run_secret(store: Store, reporter: Reporter) -> str:
-    """The secret for cells whose records go into a store; "" if its records were made without one.
+def run_secret(finished: Sequence[Record], store: Store, reporter: Reporter) -> str:
+    """The secret for cells whose records go into a store; "" if its finished records were made without one.
 
     Raises:
         LeakboardError: its records were made with another secret, or with several.
     """
-    fingerprints = {
-        record.provenance.secret for record in store.read_all() if record.status == "ok"
-    }
+    fingerprints = {record.provenance.secret for record in finished if record.status == "ok"}
     if fingerprints == {None}:
         reporter.warned(
             f"{store.folder}: its records come from an earlier version, which drew secrets from the public "
