@@ -4,10 +4,11 @@
     - a sentence
     <!-- /findings -->
 
-`findings: all` has all findings, `findings: front` a table and three sentences. `<!-- claims: SAP -->` has the claims of
-a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->` has a printed table with our numbers.
-`<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims, costs and leakages need;
-`<!-- records: tuning -->` and `<!-- records: hours -->` have the trials of settings and what cells took.
+`findings: all` has all findings, `findings: front` a table and three sentences on settings with five seeds.
+`<!-- claims: SAP -->` has the claims of a paper, a group or an id, with our verdicts. `<!-- papers: SAP "Table 3" -->`
+has a printed table with our numbers. `<!-- power: claims -->` and `<!-- power: board -->` have the seeds that claims,
+costs and leakages need; `<!-- records: tuning -->` and `<!-- records: hours -->` have the trials of settings and what
+cells took.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ BLOCK = re.compile(rf"(<!-- ({'|'.join(KINDS)}): ([^\n]*?) -->\n).*?(<!-- /\2 --
 ABOUT = ("rule", "task", "model", "metric")
 """Names of filters of a block of findings."""
 ALL, FRONT = "all", "front"
+FRONT_SEEDS = 5
+"""Least seeds of a setting that counts on the front."""
 TRIALS = "-trials"
 """Ending of a folder with the trials of a suite."""
 HELP = (
@@ -96,7 +99,7 @@ class Writers(dict[str, Writer]):
         found = findings(records.table)
         verdicts = claim_verdicts(records.table, printed_claims())
         super().__init__(
-            findings=lambda words: _findings(words, found, records.table.reproduced),
+            findings=lambda words: _findings(words, found, records.table),
             claims=lambda words: claims_table(words, verdicts),
             papers=lambda words: papers(words, records),
             power=_one_of(
@@ -150,7 +153,7 @@ def bullets(found: Iterable[Finding]) -> str:
 
 def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
     if words == FRONT:
-        return front(table, found)
+        return front(table)
     if words == ALL:
         parts = [f"{CONDITIONS}\n"]
         for rule, own in groupby(found, key=lambda finding: finding.rule):
@@ -159,8 +162,14 @@ def _findings(words: str, found: Sequence[Finding], table: ResultsTable) -> str:
     return bullets(chosen(found, words.split()))
 
 
-def front(table: ResultsTable, found: Sequence[Finding]) -> str:
-    """A table of the leakage within the budget for each goal, and at most three sentences."""
+def front(table: ResultsTable) -> str:
+    """A table of the leakage within the budget for each goal, and at most three sentences.
+
+    They rest on settings with `FRONT_SEEDS` seeds or more, or on all if there are no such.
+    """
+    table = table.reproduced
+    table = table.where(lambda setting: len(setting.seeds) >= FRONT_SEEDS) or table
+    found = findings(table)
     halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:

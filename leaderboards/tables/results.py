@@ -54,13 +54,16 @@ class ResultsTable(tuple[Result, ...]):
     @property
     def reproduced(self) -> ResultsTable:
         """The table without submitted settings that were not reproduced."""
-        if all(setting.is_reproduced for setting in self.settings):
+        return self.where(lambda setting: setting.is_reproduced)
+
+    def where(self, holds: Callable[[Setting], bool]) -> ResultsTable:
+        """The table of the settings for which something holds; their numbers stay as they are."""
+        if all(map(holds, self.settings)):
             return self
         groups = [
-            replace(group, settings=[one for one in group.settings if one.is_reproduced])
-            for group in self.groups
+            replace(group, settings=[*filter(holds, group.settings)]) for group in self.groups
         ]
-        rows = (row for row in self if row.setting.is_reproduced)
+        rows = (row for row in self if holds(row.setting))
         return ResultsTable(rows, [group for group in groups if group.settings])
 
     def under(self, attacks: Attacks) -> ResultsTable:

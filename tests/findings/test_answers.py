@@ -5,6 +5,7 @@ from records import estimate, leak, record
 
 from leakboard.bench.contracts import Channel, Claim, Goal
 from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
+from leakboard.leaderboards.findings.documents import front
 from leakboard.leaderboards.tables.results import results_table
 
 LEAKS = {110: 0.93, 75: 0.5, 60: 0.2}
@@ -64,6 +65,16 @@ def test_a_setting_that_halving_tells_of_is_no_headline_as_well():
     assert sentences(headlines, dear) == []
     (said,) = sentences(halving, dear)
     assert said.startswith("Hiding half of the inputs on SST-2 costs 4.1 of")
+
+
+def test_the_front_counts_settings_with_five_seeds_only():
+    many, few = sweep(DEAR, seeds=5), sweep(DEAR, "mrpc", leaks={110: 0.3, 75: 0.2, 60: 0.1})
+    assert front(results_table([*many, *few])) == front(results_table(many))
+    assert "hides more than 7 % of inputs on SST-2 (best:" in front(results_table(many))
+
+
+def test_the_front_counts_all_settings_where_none_has_five_seeds():
+    assert "no measured setting hides more than 7 %" in front(results_table(sweep(DEAR)))
 
 
 def test_no_setting_is_called_too_dear_whose_cost_may_lie_within_the_budget():
