@@ -38,7 +38,7 @@ class Entry:
         setting: the setting with the least leakage within the budget, or the cheapest if none is within it.
         leakage: leakage of that setting, cross-fitted over seeds.
         halving: smallest cost of a setting that leaks at most half.
-        gives_away: leakage of the setting for other goals, the maximum over attributes.
+        gives_away: leakage of the setting for other goals that are certified, the maximum over attributes.
         note: a warning where the setting was chosen on the reported numbers, or an empty string.
     """
 
@@ -219,11 +219,10 @@ def _ranks(settings: Sequence[Result]) -> list[int]:
 
 
 def _gives_away(rows: Iterable[Result], hidden: Collection[Goal]) -> dict[Goal, float]:
-    """Leakage of a setting for the goals that are not hidden, the maximum over attributes."""
-    leaking = (row for row in rows if row.is_certified and row.leakage.low > 0)
-    away = grouped(leaking, lambda row: row.goal)
+    """Leakage of a setting for the goals that are not hidden, the maximum over attributes; without those not certified."""
+    away = grouped((row for row in rows if row.is_certified), lambda row: row.goal)
     return {
-        goal: max(row.leakage.value for row in away[goal])
+        goal: max(0.0, *(row.leakage.value for row in away[goal]))
         for goal in GOAL_WORDS
         if goal in away and goal not in hidden
     }

@@ -81,6 +81,19 @@ def test_only_defenses_made_for_a_goal_are_ranked_and_the_rest_is_said_to_be_giv
     assert entry.gives_away_words == "labels 100 %"
 
 
+def test_what_a_setting_hides_beside_its_goal_is_told_as_zero_and_what_nothing_reads_is_left_out():
+    hidden = [
+        one.model_copy(update={"leaks": [*one.leaks[:-1], leak(0.45, "kmeans", Goal.LABEL, 0.5)]})
+        if one.cell.defense.params.get("eta")
+        else one
+        for one in compared(labels=0.95)
+    ]
+    (one,) = ranked(hidden)
+    assert one.within[0].gives_away_words == "labels 0 %"
+    (one,) = ranked(compared(labels=0.5))
+    assert one.within[0].gives_away_words == ""
+
+
 def test_what_is_not_certified_or_has_no_cost_has_no_rank():
     (one,) = ranked(compared(twin=0.1))
     assert (one.within, one.over, one.unpriced) == ((), (), ())
