@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,12 @@ import numpy as np
 import torch
 from numpy.random import Generator
 from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from torch.nn.functional import cross_entropy, log_softmax
 
 from leakboard.bench.attacking import inversion, round_matrices
-from leakboard.bench.backbones import Backbone, Ragged, Tokens
+from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, autocast, by_length
 from leakboard.bench.contracts import (
     Channel,
     Claim,
@@ -21,10 +25,13 @@ from leakboard.bench.contracts import (
     Guess,
     Ints,
     Knows,
+    Precision,
     ThreatModel,
+    TrainSettings,
     Transcript,
 )
-from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source
+from leakboard.bench.exchange import Loop
+from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source, spec_of
 
 TEXT = (Channel.TOKENS, Channel.REPRESENTATIONS)
 """Channels from which it reads words: the first of these that was sent."""
@@ -45,7 +52,8 @@ class PublicLabel(Attack):
 
     Its features are TF-IDF of the words and the mean hidden state of the public model. The attacker knows the labels
     of the task's public texts, which are of other sources than the customer's, and no label of the customer. Words
-    are the token ids that were sent, or those nearest to the vectors at the embedding cut. Where the defense
+    are the token ids that were sent, or those nearest to the vectors at the embedding cut. With `epochs` a copy of the
+    public model is also fine-tuned on these texts, sent through the mechanism. Where the defense
     randomises labels by a public law, `combine` multiplies the classifier's probabilities by those of the label that
     training uses (Bayes). That label is sent, or it is the cluster of the gradients, which are matched to classes by
     the classifier.
@@ -62,12 +70,20 @@ class PublicLabel(Attack):
         knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
 
+    younger: ClassVar[frozenset[str]] = frozenset({"epochs", "precision"})
+
     combine: bool = True
     """Whether it also uses the randomised labels, by the law that the defense states."""
+    epochs: int = Field(0, ge=0)
+    """Passes over the public texts, each with new noise, in which a copy of the public model is fine-tuned. Its
+    log-probabilities are averaged with those of the logistic regression. 0: logistic regression alone."""
+    precision: Precision = "float32"
+    """Number format of fine-tuning."""
 
     @property
     def needs(self) -> frozenset[Knows]:
-        return self.threat.knows if self.combine else self.threat.knows - {Knows.MECHANISM}
+        told = self.combine or self.epochs
+        return self.threat.knows if told else self.threat.knows - {Knows.MECHANISM}
 
     def readable(self, cut: int) -> frozenset[Channel]:
         """Without words it guesses nothing; behind a block the nearest word means nothing."""
@@ -87,11 +103,79 @@ class PublicLabel(Attack):
         rows, rounds = read_words(seen, channel, knowledge)
         classifier = public.learned.recall(self.name, lambda rng: Classifier.of(public, base))
         scores = classifier.log_probabilities(rounds, knowledge.classes)
-        parts = knowledge.mechanism.parts if knowledge.mechanism else ()
+        if self.epochs:
+            scores = (scores + self._tuned_scores(public, channel, rounds, knowledge)) / 2
+        parts = knowledge.mechanism.parts if knowledge.mechanism and self.combine else ()
         claims = [claim for part in parts if (claim := part.claim()) and claim.unit == "label"]
         for claim in claims:
             scores += randomised_label_scores(seen, rows, scores, claim, rng)
         return [Guess(Goal.LABEL, channel, "train", rows, scores.argmax(1), view="train")]
+
+    def _tuned_scores(
+        self, public: Auxiliary, channel: Channel, rounds: Sequence[Tokens], knowledge: Knowledge
+    ) -> Floats:
+        """[n, C] log-probabilities of the fine-tuned network, averaged over the rounds.
+
+        All seeds of a setting share the network, since it depends on public data and the mechanism alone.
+        """
+        changed = channel != Channel.TOKENS and knowledge.mechanism
+        laws = [(part.name, spec_of(part).params) for part in changed.parts] if changed else []
+        key = json.dumps([self.name, self.epochs, self.precision, laws])
+        network = public.learned.recall(
+            key, lambda rng: self._tuned(public, channel, knowledge, rng)
+        )
+        with torch.no_grad(), autocast(self.precision, knowledge.device):
+            logs = [self._log_probabilities(network, tokens) for tokens in rounds]
+        averaged: Floats = np.mean(logs, axis=0, dtype=np.float64)
+        return averaged
+
+    def _tuned(
+        self, public: Auxiliary, channel: Channel, knowledge: Knowledge, rng: Generator
+    ) -> Network:
+        """A copy of the public model, fine-tuned on the public texts as they would be received."""
+        base = knowledge.base
+        assert base is not None
+        sent = [privatised(public.tokens, channel, knowledge, rng) for _ in range(self.epochs)]
+        truth = torch.from_numpy(np.asarray(public.labels, np.int64)).to(knowledge.device)
+        settings, seed = TrainSettings(epochs=self.epochs), int(rng.integers(2**31))
+        torch.manual_seed(seed)
+        network = Network(base, 0, knowledge.classes, settings, slice(None)).train()
+
+        def step(rows: Tensor, epoch: int) -> float:
+            with autocast(self.precision, knowledge.device):
+                scores = network.scores(network.vectors(sent[epoch].take(rows)))
+            loss = cross_entropy(scores, truth[rows])
+            loss.backward()  # type: ignore[no-untyped-call]
+            return loss.item()
+
+        groups: list[dict[str, object]] = [{"params": network.trained()}]
+        Loop(settings, seed, knowledge.classes).fit(step, groups, sent[0].lengths)
+        return network.eval()
+
+    @staticmethod
+    def _log_probabilities(network: Network, tokens: Tokens) -> NDArray[np.float32]:
+        batches = by_length(tokens.lengths)
+        scores = [network.scores(network.vectors(tokens.take(rows))) for rows in batches]
+        logs = torch.cat([log_softmax(part, 1).cpu() for part in scores])
+        found: NDArray[np.float32] = logs[torch.cat(batches).argsort()].numpy()
+        return found
+
+
+def privatised(tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: Generator) -> Tokens:
+    """Public texts as their words would be read from a channel, with new noise."""
+    base, mechanism = knowledge.base, knowledge.mechanism
+    assert base is not None
+    if mechanism is None or channel == Channel.TOKENS:
+        return tokens
+    sent = mechanism.simulate(base, tokens, 0, rng)
+    if sent is None:
+        return tokens
+    return of_ids(sent.with_values(inversion.nearest(base, sent).cpu()), base)
+
+
+def of_ids(ids: Ragged, base: Backbone) -> Tokens:
+    """Texts of token ids, with the segments that the model would give them."""
+    return Tokens(ids, base.segments(ids), torch.zeros_like(ids.values).bool())
 
 
 def read_words(
@@ -108,8 +192,7 @@ def read_words(
         if channel == Channel.REPRESENTATIONS:
             ids = ids.with_values(inversion.nearest(base, ids).cpu())
         rows, first = np.unique(block.rows, return_index=True)  # ids may go to several servers
-        ids = ids.take(torch.from_numpy(first))
-        rounds.append(Tokens(ids, base.segments(ids), torch.zeros_like(ids.values).bool()))
+        rounds.append(of_ids(ids.take(torch.from_numpy(first)), base))
     return rows, rounds
 
 

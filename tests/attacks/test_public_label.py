@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -63,6 +64,49 @@ def test_words_decide_where_they_are_clear_and_the_randomised_label_where_they_a
     assert alone[:2] == [1, 1]
     assert alone[2] == alone[3]
     assert guessed(knowledge_of(RandomisedResponse(epsilon=20.0)), text, labels) == [0, 1, 0, 1]
+
+
+class OtherWords(SAP):
+    """Sends a word that public texts lack for each that tells the label."""
+
+    name = "other-words"
+    told: ClassVar[dict[str, str]] = {"good": "great", "bad": "order"}
+
+    def simulate(self, base, tokens, cut, rng):
+        ids = tokens.ids.values.clone()
+        for word, other in self.told.items():
+            ids[ids == word_id(word)] = word_id(other)
+        return tokens.with_ids(ids).ids.embedded(base.embeddings)
+
+
+def word_id(word):
+    return int(load_tiny(BASE).encode([word], None, 8).ids.values[1])
+
+
+def test_a_fine_tuned_copy_learns_the_words_that_the_mechanism_makes_of_public_texts():
+    sent = ["great", "order"] * 3
+    tokens = load_tiny(BASE).encode(sent, None, 16)
+    vectors = load_tiny(BASE).embeddings[tokens.ids.values].numpy()
+    received = message(Channel.REPRESENTATIONS, vectors, tokens.lengths.numpy())
+    mechanism = OtherWords(eta=50)
+    assert guessed(knowledge_of(mechanism), received) != [1, 0] * 3
+    assert guessed(knowledge_of(mechanism), received, epochs=150) == [1, 0] * 3
+    assert guessed(knowledge_of(mechanism), received, epochs=150, precision="bf16") == [1, 0] * 3
+
+
+def test_seeds_share_the_fine_tuned_copy_and_mechanisms_do_not(monkeypatch):
+    tuned, plain = [], PublicLabel._tuned
+    monkeypatch.setattr(PublicLabel, "_tuned", lambda *given: tuned.append(given) or plain(*given))
+    knowledge, text = knowledge_of(OtherWords(eta=50)), ids_of(SURE)
+    guessed(knowledge, text, epochs=1)
+    guessed(knowledge, text, epochs=1)
+    guessed(replace(knowledge, mechanism=RandomisedResponse(epsilon=1.0)), text, epochs=1)
+    assert len(tuned) == 1  # the words of all three are sent in the clear
+    vectors = load_tiny(BASE).embeddings[[word_id("great")]].numpy()
+    received = message(Channel.REPRESENTATIONS, vectors, np.array([1]))
+    for eta in (50, 50, 75):
+        guessed(replace(knowledge, mechanism=OtherWords(eta=eta)), received, epochs=1)
+    assert len(tuned) == 3
 
 
 def test_gradients_form_clusters_that_the_words_name():
