@@ -138,7 +138,7 @@ def tune(
         out: folder of the records of the trials; by default `results/local/NAME-trials`.
         on: texts on which trials are trained and compared. `auto`: public labelled texts of the task for rows with a
             formal guarantee, which does not cover trials on private examples, and private examples for the others.
-        one_strength: tune the middle strength of each defense, and train its other strengths alike.
+        one_strength: tune the middle strength of each defense, and train its other strengths with the same settings.
         task, model, seeds, limit, evaluate, precision: as for `run`.
 
     Returns:

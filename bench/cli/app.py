@@ -86,7 +86,7 @@ Data = Annotated[
 ]
 Device = Annotated[
     str,
-    typer.Option(help="cpu, cuda, cuda:1, …, mps, or auto. See --precision, too."),
+    typer.Option(help="cpu, cuda, cuda:1, …, mps, or auto."),
 ]
 SeedList = Annotated[
     str | None, typer.Option("--seeds", help="Seeds instead of the suite's, as in 0,1,2.")
@@ -115,7 +115,7 @@ AttackOption = typer.Option(
 )
 Goals = typer.Option(
     "--goal",
-    help="inputs, labels, attributes, secrets, members or model; other names of these, too.",
+    help="inputs, identity, labels, attributes, secrets, members or model, or a synonym such as texts.",
 )
 Budget = Annotated[
     float, typer.Option("--budget", help="Points of utility that a defense may cost.")

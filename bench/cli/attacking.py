@@ -109,7 +109,8 @@ def report(
         str,
         typer.Argument(
             metavar="SUITE|DIR|TRANSCRIPT|JSON",
-            help="Records, the folder of a transcript (with --model and --truth), or a file of `attack --out`.",
+            help="Records, the folder of a transcript (with --model and --truth), or a file of `attack --out` or "
+            "`audit --out`.",
         ),
     ],
     to: Annotated[Path, typer.Option("--to", "--out", help="The .html file to write.")] = Path(

@@ -49,7 +49,7 @@ def audit(
         bool,
         typer.Option(
             "--coins",
-            help="A fair coin decided for each text whether it is a member; then a bound on ε is proven.",
+            help="Say that a fair coin decided whether each text is a member. The audit then proves a bound on ε.",
         ),
     ] = False,
     delta: Annotated[float, typer.Option(help="δ of the bound that --coins allows.")] = 1e-5,

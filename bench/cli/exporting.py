@@ -21,7 +21,9 @@ def export(
         Path | None,
         typer.Argument(help="Ends in .csv, .parquet, .json, .tex or .md; or use --out."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "--to", help="The same file.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "--to", help="The file to write, in place of FILE.")
+    ] = None,
     form: Annotated[
         PaperForm | None,
         typer.Option("--format", help="latex or markdown: print tables for papers."),
@@ -98,16 +100,18 @@ def plot(
 ) -> None:
     """Draw leakage against cost, or another figure, as PNG, SVG and PDF; the caption is in a .txt file beside them.
 
-    Of many defenses: goals (what each leaks of everything, and what it costs).
+    KIND is tradeoff (the default), or one of these:
 
-    Of a suite that mirrors a paper: printed (empirical privacy and utility, with the paper's own points).
+    goals: for each of many defenses, the leakage of every goal and the cost.
 
-    Of texts that are sent several times: sends (success against messages, beside the guarantee of all).
+    printed: empirical privacy and utility of a suite that mirrors a paper, with the paper's own points.
 
-    Of released models: memory (exposure of canaries under every defense).
+    sends: success against the number of messages about a text, with the guarantee for all of them.
 
-    Of label privacy: training (leak over the steps), sensitivity (utility against leak along the
-    knob), bars (both for every setting), pca (what was sent, coloured by label; one seed).
+    memory: exposure of canaries in released models under every defense.
+
+    training, sensitivity, bars, pca: for label privacy. Leakage over the training steps; utility against leakage at
+    each strength; both for every setting; what was sent, coloured by label (one seed).
 
     Examples: leakboard plot smoke --goal labels
 

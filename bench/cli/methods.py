@@ -51,8 +51,8 @@ Where = Annotated[
     typer.Option(
         "--to",
         "--out",
-        help="Write both files to this folder (default: the working folder; in the checkout of "
-        "leakboard defenses/ or attacks/, and tests/).",
+        help="Write both files to this folder (default: the current folder; in a checkout of leakboard, the method "
+        "goes to defenses/ or attacks/ and its test to tests/).",
     ),
 ]
 

@@ -75,7 +75,7 @@ def show_attacked(
         console.print(line, highlight=False, markup=False)
 
 
-All = Annotated[bool, typer.Option("--all", help="Show all rows, not the ten that matter most.")]
+All = Annotated[bool, typer.Option("--all", help="Show all rows, not only a selection.")]
 
 
 def waiting(what: str, form: str = "table", quiet: bool = False) -> AbstractContextManager[object]:

@@ -38,13 +38,13 @@ def show(
         bool,
         typer.Option(
             "--all",
-            help="Show all results, not the ten that matter most; with --attacks also those that read nothing.",
+            help="Show all results, not the ten that matter most; with --attacks, also attacks that read nothing.",
         ),
     ] = False,
     attack: Annotated[str, AttackOption] = "strongest",
     form: Format = "table",
 ) -> None:
-    """Show the records of a suite: its leakage by goal, its costs, and the utilities of trials.
+    """Show the records of a suite: leakage by goal, costs, and the utilities of tuning trials.
 
     Examples: leakboard show smoke
 
@@ -78,7 +78,7 @@ def board(
     budget: Budget = 3.0,
     attack: Annotated[str, AttackOption] = "strongest",
     papers: Annotated[
-        bool, typer.Option("--papers", help="Instead: what papers print, and our measurements.")
+        bool, typer.Option("--papers", help="Show the numbers of papers next to ours instead.")
     ] = False,
     everything: All = False,
     form: Format = "table",
@@ -130,7 +130,7 @@ def choose(
     hide: Annotated[
         str,
         typer.Argument(
-            help="inputs, labels, attributes, secrets, members or model; or several: 'texts and labels'."
+            help="inputs, identity, labels, attributes, secrets, members or model; or several: 'texts and labels'."
         ),
     ] = "inputs",
     sources: Annotated[
@@ -241,7 +241,7 @@ def publish(
     docs: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the documentation as it was built: the site holds it, and each leads to the other."
+            help="Folder of the built documentation. The site includes it, and both link to each other."
         ),
     ] = None,
     quiet: Quiet = False,

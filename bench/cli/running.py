@@ -55,7 +55,7 @@ def list_(
     ] = None,
     form: Format = "table",
 ) -> None:
-    """List defenses, attacks, tasks, models and suites; with TEXT, those of a goal, or all details of what contains it.
+    """List defenses, attacks, tasks, models and suites; with TEXT, those of a goal, or details of matching entries.
 
     Examples: leakboard list
 
@@ -87,7 +87,7 @@ def plan(
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Budget of all cells on other hardware: h200, h100, a100, l40s, l4 or epyc-core.",
+            help="Estimate time and memory on other hardware: h200, h100, a100, l40s, l4 or epyc-core.",
         ),
     ] = None,
     as_: Annotated[
@@ -95,12 +95,12 @@ def plan(
         typer.Option(
             "--as",
             metavar="NAME|DIR",
-            help="With --on: another model than the suite's, of which only the config.json is needed, such as roberta-large.",
+            help="With --on: a model in place of the suite's, such as roberta-large; only its config.json is needed.",
         ),
     ] = None,
     efficiency: Annotated[
         float,
-        typer.Option(min=0.001, max=1, help="With --on: share of its peak rate that is reached."),
+        typer.Option(min=0.001, max=1, help="With --on: share of the peak rate that is reached."),
     ] = 0.3,
     price: Annotated[
         float | None, typer.Option(min=0, help="With --on: price of an hour on one accelerator.")
@@ -115,7 +115,7 @@ def plan(
         list[Path] | None,
         typer.Option(
             metavar="DIR",
-            help="Folders of earlier records, beside those of the suite's own (default: the published ones).",
+            help="Folders of earlier records, in addition to the suite's own records (default: the published ones).",
         ),
     ] = None,
     everything: All = False,

@@ -29,7 +29,7 @@ def diff(
     old: Annotated[str, typer.Argument(help=f"Records: {SOURCE}.")],
     new: Annotated[
         str | None,
-        typer.Argument(help="Records to compare with, as OLD (default: the published records)."),
+        typer.Argument(help="The newer records, given like OLD (default: the published records)."),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
     clear: Annotated[
@@ -69,11 +69,11 @@ def snapshot(
         bool,
         typer.Option(
             "--enter",
-            help="In a checkout: also enter the published records as the next data version.",
+            help="In a checkout: also register the published records as the next data version.",
         ),
     ] = False,
 ) -> None:
-    """Archive records in one file, byte for byte. `load` and `diff` read it.
+    """Archive records in one file, byte for byte. `diff`, and `leakboard.load` in Python, read it.
 
     Every release has such a file of the published records. Example: leakboard snapshot before.parquet smoke
     """

@@ -85,7 +85,7 @@ def verify(
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Seed by which these cells are drawn, together with the records (default: a new one each time).",
+            help="Seed that, with the records, decides which cells are run again (default: a new one each time).",
             min=0,
         ),
     ] = None,
@@ -119,8 +119,8 @@ def verify(
 ) -> None:
     """Verify a submission: check the file and each record, recompute scores, and run cells again.
 
-    Exits with code 0 if it is accepted, and 1 if not: a check failed, or of some defense no cell could be
-    run again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
+    Exits with code 0 if the submission is accepted, and with 1 if a check failed or no cell of some defense could
+    be run again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
     Example: leakboard verify my-noise.zip --data DIR
     """
     from leakboard.bench.backbones import device_of

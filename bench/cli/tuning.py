@@ -62,14 +62,14 @@ def tune(
     on: Annotated[
         str,
         typer.Option(
-            help="Texts of the trials: public, private, or auto: public for rows with a formal guarantee."
+            help="Texts for the trials: public, private, or auto, which is public for rows with a formal guarantee."
         ),
     ] = "auto",
     one_strength: Annotated[
         bool,
         typer.Option(
             "--one-strength",
-            help="Tune the middle strength of each defense, and train its other strengths alike.",
+            help="Tune the middle strength of each defense, and train its other strengths with the same settings.",
         ),
     ] = False,
 ) -> None:
@@ -78,11 +78,11 @@ def tune(
     Settings that work without noise often fail with it. So learning rate, batch size, epochs, and LoRA or head
     alone are chosen for each row, from eight settings with two seeds each. Settings are compared on a fifth of the
     training split that is held out, never on the split that the suite reports, and their seeds are not the suite's.
-    A formal guarantee covers one training, and not trials on private examples, so rows with one
+    A formal guarantee covers one training, and not trials on private examples. So rows with a guarantee
     are tuned on public labelled texts of the task. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
 
-    Tuning is 16 trainings for each row, or with --one-strength for each curve of a defense. You can interrupt it;
-    the same command continues. Then run the suite that it wrote; its records name the trials.
+    Tuning takes 16 trainings for each row; with --one-strength, 16 for all strengths of a defense. You can interrupt
+    it; the same command continues. Then run the suite that it wrote; its records name the trials.
 
     Examples: leakboard tune matrix -o tuned.yaml --data ~/datasets --task sst2
 
