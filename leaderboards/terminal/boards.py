@@ -135,4 +135,4 @@ def _baseline(row: Result) -> list[Cell | str]:
     cost = "0.0" if row.defense == "none" else "–"
     leakage = leakage_cell(row.leakage)
     cells: list[Cell | str] = ["–", name, leakage, cost, "–", "–", success_words(row)]
-    return [Cell(c, tone="muted") if isinstance(c, str) else c for c in cells]
+    return [Cell(c, muted=True) if isinstance(c, str) else c for c in cells]
