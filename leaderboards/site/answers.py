@@ -247,6 +247,6 @@ def _point(one: Result, root: str) -> Point:
     )
 
 
-def words_of(curve: Curve, budget: float = BUDGET) -> str:
+def words_of(curve: Curve) -> str:
     """One or two sentences about a curve."""
-    return plain_words("about_curve", curve, budget)
+    return plain_words("about_curve", curve, BUDGET)
