@@ -145,11 +145,6 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     return found
 
 
-def reason_without_rank(curve: Curve) -> str:
-    """Reasons why no setting of a curve is ranked."""
-    return "; ".join(dict.fromkeys(row.reason_without_rank for row in curve.certified))
-
-
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
     """The results restricted to some attacks.
 
