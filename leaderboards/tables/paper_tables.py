@@ -167,7 +167,7 @@ def _measured(
     eps: dict[int, Interval] = {}
     goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
     if goal is not None:
-        readers = [own for one in defenses if (own := attacks_of_authors(one, goal))]
+        readers = [reader for one in defenses if (reader := attacks_of_authors(one, goal))]
         theirs = ResultsTable([], groups).under(
             lambda candidate: any(reads(candidate) for reads in readers)
         )
