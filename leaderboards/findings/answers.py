@@ -16,16 +16,13 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     Setting,
-    Summary,
     choose,
-    curves,
     display_name,
     format_interval,
     format_number,
     format_percent,
     format_points,
     mean_interval,
-    smallest,
 )
 
 MUCH = 0.5
@@ -39,8 +36,8 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
     Where nothing helps, the cheapest setting is told, unless `halving` tells of it.
     """
     within = f"within {BUDGET:g} points,"
-    least = least_cost_of_halving(table)
-    told = {(at[0], id(half.setting.setting)) for at, half in least.items() if half.setting}
+    least = table.least_cost_of_halving.items()
+    told = {(at[0], id(half.setting.setting)) for at, half in least if half.setting}
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
         places = grouped(own, lambda row: (row.setting.task, row.setting.model))
@@ -61,32 +58,20 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
         for at, one in choices:
             row, near = one.setting, one.nearest
             if row and at not in little:
-                words = (
-                    f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for "
-                    f"{_cost(row, row.cost)} ({_ends(row.cost)})."
-                )
+                words = f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for {_cost(row)}."
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
             elif near and near.cost.low > BUDGET and (goal, id(near.setting)) not in told:
                 words = (
                     f"{within} nothing measured clearly protects {word} on {at}: the cheapest, "
-                    f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for "
-                    f"{_cost(near, near.cost)} ({_ends(near.cost)})."
+                    f"{near.setting.choice}, leaks {format_percent(near.leakage.value)} for {_cost(near)}."
                 )
                 yield Finding.of("headlines", words, "cost", near.cost, [near])
-
-
-def least_cost_of_halving(table: ResultsTable) -> dict[tuple[Goal, str, str], Summary]:
-    """The cheapest setting that leaks at most half, of a defense made for the goal, by goal, task and model."""
-    made = (curve for curve in curves(table) if curve.is_made_for_goal)
-    places = grouped(made, lambda curve: (curve.goal, curve.task, curve.model))
-    least = {at: smallest(c.cost_of_halving() for c in own) for at, own in places.items()}
-    return {at: summary for at, summary in least.items() if summary.setting}
 
 
 def halving(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget."""
     order = list(Goal)
-    least = least_cost_of_halving(table)
+    least = table.least_cost_of_halving
     for goal, task, model in sorted(least, key=lambda at: (order.index(at[0]), *at[1:])):
         cost, row = least[goal, task, model].value, least[goal, task, model].setting
         if row is None or cost.value <= BUDGET:
@@ -134,8 +119,9 @@ def hidden(table: ResultsTable, row: Result) -> str:
     return f"hides {', another training '.join(shares)}"
 
 
-def _cost(of: Result, cost: Interval) -> str:
-    return f"{format_points(cost.value)} {of.setting.unit}"
+def _cost(row: Result) -> str:
+    """'4.1 points (3.0 to 5.2)'."""
+    return f"{format_points(row.cost.value)} {row.setting.unit} ({_ends(row.cost)})"
 
 
 def _ends(cost: Interval) -> str:

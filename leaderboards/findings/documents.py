@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped
-from leakboard.leaderboards.findings.answers import hidden, least_cost_of_halving, of_gain
+from leakboard.leaderboards.findings.answers import hidden, of_gain
 from leakboard.leaderboards.findings.finding import Finding, place_name
 from leakboard.leaderboards.findings.power import board_power, claims_power
 from leakboard.leaderboards.findings.rules import CONDITIONS, TITLES, findings
@@ -170,7 +170,6 @@ def front(table: ResultsTable) -> str:
     table = table.reproduced
     table = table.where(lambda setting: len(setting.seeds) >= FRONT_SEEDS) or table
     found = findings(table)
-    halving = least_cost_of_halving(table)
     rows = []
     for goal in Goal:
         own, word = table.select(goal=goal), GOAL_WORDS[goal]
@@ -182,7 +181,7 @@ def front(table: ResultsTable) -> str:
             continue
         task, model = max(places, key=lambda at: len({row.defense for row in places[at]}))
         best = choose(table, task, goal.value, model=model)
-        half = halving.get((goal, task, model))
+        half = table.least_cost_of_halving.get((goal, task, model))
         leak = "not clearly below 100 %"
         if best.setting is not None:
             leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"

@@ -9,21 +9,17 @@ from typing import Literal
 
 from leakboard.leaderboards.tables import Interval, format_percent_interval
 
-Tone = Literal["plain", "muted", "good", "bad"]
-
 
 @dataclass(frozen=True)
 class Column:
     """A column.
 
     Attributes:
-        help: explanation of the label, which pages show on hover.
         optional: on a narrow terminal, the column may move to a line below each row; the last ones move first.
     """
 
     label: str
     align: Literal["left", "right"] = "left"
-    help: str = ""
     optional: bool = False
 
 
@@ -50,12 +46,13 @@ class Cell:
 
     Attributes:
         detail: small or pale text after the main text.
+        muted: write it in pale letters.
         bar: share from 0 to 1 with its interval, drawn on pages.
     """
 
     text: str
     detail: str = ""
-    tone: Tone = "plain"
+    muted: bool = False
     bar: Interval | None = None
 
     @property
@@ -93,7 +90,7 @@ class Table:
 def leakage_cell(leakage: Interval) -> Cell:
     """Leakage as a percentage with its interval and a bar, or 'not certified' in pale letters."""
     if leakage.is_missing:
-        return Cell("not certified", tone="muted")
+        return Cell("not certified", muted=True)
     return Cell(format_percent_interval(leakage), bar=leakage)
 
 

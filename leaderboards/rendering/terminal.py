@@ -12,7 +12,6 @@ from rich.text import Text
 
 from leakboard.leaderboards.rendering.table import Cell, Table
 
-TONES = {"plain": "", "muted": "dim", "good": "green", "bad": "red"}
 GAP = 2
 """Blanks between columns."""
 EASY = 24
@@ -96,7 +95,7 @@ def _lines(
 
 
 def _text(cell: Cell) -> Text:
-    text = Text(cell.text, style=TONES[cell.tone])
+    text = Text(cell.text, "dim" if cell.muted else "")
     if cell.detail:
         text = Text.assemble(text, (f" {cell.detail}", "dim"))
     return text

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,8 @@ def fetched(address: str) -> Path:
         MissingExtra: huggingface_hub is not installed.
     """
     repo, revision = _parts(address)
-    api = _api()
-    try:
-        with hub_access(api.endpoint):
-            path = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
-    except Exception as error:  # errors of the network, the cache and the hub have no common base
-        raise _hub_error(address, error) from error
+    with _hub(address) as api:
+        path = api.hf_hub_download(repo, SNAPSHOT, repo_type="dataset", revision=revision)
     return Path(path)
 
 
@@ -54,9 +52,6 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
         raise LeakboardError(
             f"{address}: records are pushed to the newest revision; leave out @{revision}"
         )
-    api = _api()
-    from huggingface_hub import CommitOperationAdd
-
     with tempfile.TemporaryDirectory() as folder:
         table = Path(folder) / TABLE
         export(records.frame(), table)
@@ -65,29 +60,35 @@ def upload(address: str, snapshot: Path, records: RecordSet, version: str) -> st
             TABLE: table,
             CARD: _card(repo, records, version).encode(),
         }
-        try:
-            with hub_access(api.endpoint):
-                api.create_repo(repo, repo_type="dataset", exist_ok=True)
-                done = api.create_commit(  # all three files or none
-                    repo,
-                    [
-                        CommitOperationAdd(path_in_repo=name, path_or_fileobj=data)
-                        for name, data in content.items()
-                    ],
-                    commit_message=f"{len(records)} records, by Leakboard {__version__}",
-                    repo_type="dataset",
-                )
-        except Exception as error:
-            raise _hub_error(address, error) from error
+        with _hub(address) as api:
+            from huggingface_hub import CommitOperationAdd
+
+            api.create_repo(repo, repo_type="dataset", exist_ok=True)
+            done = api.create_commit(  # all three files or none
+                repo,
+                [
+                    CommitOperationAdd(path_in_repo=name, path_or_fileobj=data)
+                    for name, data in content.items()
+                ],
+                commit_message=f"{len(records)} records, by Leakboard {__version__}",
+                repo_type="dataset",
+            )
     return str(done.commit_url)
 
 
-def _api() -> Any:
+@contextmanager
+def _hub(address: str) -> Iterator[Any]:
+    """The hub's API; its errors come with advice."""
     try:
         from huggingface_hub import HfApi
     except ImportError as error:
         raise MissingExtra("huggingface_hub", "hub") from error
-    return HfApi(library_name="leakboard", library_version=__version__)
+    api = HfApi(library_name="leakboard", library_version=__version__)
+    try:
+        with hub_access(api.endpoint):
+            yield api
+    except Exception as error:  # errors of the network, the cache and the hub have no common base
+        raise _hub_error(address, error) from error
 
 
 def _parts(address: str) -> tuple[str, str | None]:

@@ -43,12 +43,16 @@ TICKS = [(asinh(points), f"{points:g}") for points in (-10, -3, -1, 0, 1, 3, 10,
 
 
 class Question:
-    """A goal on one task and model, with its rankings for all `BUDGETS`."""
+    """A goal on one task and model, with its rankings for all `BUDGETS`.
+
+    Attributes:
+        word: the goals as the page names them, such as 'authors (age group)' or 'texts and labels'.
+    """
 
     def __init__(self, rankings: Mapping[float, Ranking]) -> None:
-        self.rankings, self.ranking = rankings, rankings[BUDGET]
-        self.task, self.model = self.ranking.task, self.ranking.model
-        self.word = words_of_ranking(self.ranking)
+        one = rankings[BUDGET]
+        self.rankings, self.ranking, self.task, self.model = rankings, one, one.task, one.model
+        self.word = " and ".join(word_of(goal, one.attribute) for goal in (one.goal, *one.also))
         self.entries = self.ranking.entries
         self.curves = [entry.curve for entry in self.entries]
 
@@ -105,11 +109,6 @@ class Question:
             f"--{name}:{100 * (min(max(x, self.left), 1.0) - self.left) / width:.1f}%"
             for name, x in at.items()
         )
-
-
-def words_of_ranking(one: Ranking) -> str:
-    """The goals of a ranking as the page names them, such as 'authors (age group)' or 'texts and labels'."""
-    return " and ".join(word_of(goal, one.attribute) for goal in (one.goal, *one.also))
 
 
 def names_of_best(within: Sequence[Entry]) -> str:
@@ -247,6 +246,6 @@ def _point(one: Result, root: str) -> Point:
     )
 
 
-def words_of(curve: Curve, budget: float = BUDGET) -> str:
+def words_of(curve: Curve) -> str:
     """One or two sentences about a curve."""
-    return plain_words("about_curve", curve, budget)
+    return plain_words("about_curve", curve, BUDGET)

@@ -22,7 +22,6 @@ from leakboard.leaderboards.tables import (
     format_percent,
     format_percent_interval,
     nearest_printed,
-    reason_without_rank,
 )
 
 SAFE = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}")
@@ -39,7 +38,6 @@ def environment(package: str = "leakboard.leaderboards.site") -> Environment:
         "anchor": anchor,
         "address_of": address_of,
         "nearest_printed": nearest_printed,
-        "reason_without_rank": reason_without_rank,
     }
     made.filters |= {
         "prose": prose,

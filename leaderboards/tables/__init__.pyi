@@ -63,7 +63,6 @@ from .rankings import STRONGEST as STRONGEST
 from .rankings import Entry as Entry
 from .rankings import Ranking as Ranking
 from .rankings import rankings as rankings
-from .rankings import reason_without_rank as reason_without_rank
 from .rankings import results_under as results_under
 from .rankings import undefended_row as undefended_row
 from .record_set import RecordSet as RecordSet

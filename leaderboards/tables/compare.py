@@ -283,7 +283,7 @@ def place_by(
 
 def one_per_setting(rows: Iterable[Result]) -> list[Result]:
     """The first row of each setting, for comparisons of utility, which is the same for every goal."""
-    return list({id(row.setting): row for row in reversed(list(rows))}.values())[::-1]
+    return [own[0] for own in grouped(rows, lambda row: id(row.setting)).values()]
 
 
 def differences(

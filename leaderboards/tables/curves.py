@@ -83,6 +83,11 @@ class Curve:
         """Certified settings with a comparable cost that strong attacks met."""
         return [row for row in self.results if row.is_priced]
 
+    @property
+    def reason_without_rank(self) -> str:
+        """Reasons why no setting is ranked."""
+        return "; ".join(dict.fromkeys(row.reason_without_rank for row in self.certified))
+
     def leakage_within(self, budget: float = BUDGET) -> Summary:
         """The least leakage of a setting that costs at most `budget` points and keeps something of what tuning gains."""
         worth = [row for row in self.priced if row.is_worth_a_budget]

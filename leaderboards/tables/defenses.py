@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from math import inf, nan
 from typing import Any
 
@@ -49,22 +49,10 @@ TELLING = ("epochs", "learning_rate", "batch_size")
 
 @dataclass(frozen=True)
 class Style:
-    """Colour and marker of one defense; `knob` is the parameter that trades utility for privacy."""
+    """Colour and marker of one defense."""
 
     colour: str
     marker: str
-    knob: str | None
-    measured_by: Mapping[Goal, tuple[str, ...]]
-    """Attacks of its authors by goal."""
-    measured_on: frozenset[str] = frozenset()
-    """Channels of these attacks; empty for all."""
-    worst: bool = False
-    """Whether they report the worst moment of each run."""
-
-    def by_authors(self, *goals: Goal) -> Reader:
-        """Its authors' attacks on some of the goals of `measured_by`, all by default, as they report them."""
-        names = chain.from_iterable(self.measured_by[goal] for goal in goals or self.measured_by)
-        return Reader(tuple(dict.fromkeys(names)), tuple(self.measured_on), worst=self.worst)
 
 
 def style_of(defense: str) -> Style:
@@ -73,13 +61,18 @@ def style_of(defense: str) -> Style:
     A name decides its style without regard to other names, so nothing shifts when a method is added.
     """
     cls = class_of(defense)
-    colour, marker = cls.colour, cls.marker
-    if not colour:
-        seed = hashlib.sha256(defense.encode()).digest()
-        colour, marker = PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)]
-    return Style(
-        colour, marker, cls.knob, dict(cls.measured_by), cls.measured_on, cls.measured_worst
-    )
+    if cls.colour:
+        return Style(cls.colour, cls.marker)
+    seed = hashlib.sha256(defense.encode()).digest()
+    return Style(PALETTE[seed[0] % len(PALETTE)], MARKERS[seed[1] % len(MARKERS)])
+
+
+def attacks_of_authors(defense: str, *goals: Goal) -> Reader | None:
+    """Attacks of a defense's authors on some goals, all by default, as they report them; None if there are none."""
+    cls = class_of(defense)
+    names = [name for goal in goals or cls.measured_by for name in cls.measured_by.get(goal, ())]
+    own = Reader(tuple(dict.fromkeys(names)), tuple(cls.measured_on), worst=cls.measured_worst)
+    return own if names else None
 
 
 def display_name(defense: str) -> str:
@@ -100,7 +93,7 @@ def class_of(defense: str) -> type[Defense]:
 
 def knob_of(defense: str, params: Iterable[str]) -> str | None:
     """The declared knob; for an unknown defense its only number that varies over `params`."""
-    declared = style_of(defense).knob
+    declared = class_of(defense).knob
     if declared is not None:
         return declared
     texts = list(params)

@@ -39,14 +39,14 @@ ALIASES: dict[str, Goal] = {
 }
 
 
-def goals_asked(words: object, key: str = "hide") -> tuple[Goal, ...]:
+def goals_asked(words: object) -> tuple[Goal, ...]:
     """The goals in a question such as 'labels', or 'texts and labels' for several at once.
 
     Raises:
         LeakboardError: see `goal_of`.
     """
     parts = re.split(r"\s+and\s+|\s*[,+]\s*", words) if isinstance(words, str) else [words]
-    return tuple(dict.fromkeys(goal_of(part, key) for part in parts))
+    return tuple(dict.fromkeys(goal_of(part, "hide") for part in parts))
 
 
 def goal_of(word: object, key: str = "goal") -> Goal:

@@ -21,10 +21,11 @@ from leakboard.bench.suites import Suite
 from leakboard.bench.tasks import copies_of
 from leakboard.leaderboards.tables.compare import PERPLEXITY
 from leakboard.leaderboards.tables.defenses import (
+    attacks_of_authors,
+    class_of,
     describe_limit,
     format_parameter,
     format_parameters,
-    style_of,
     varying_names,
 )
 from leakboard.leaderboards.tables.intervals import (
@@ -112,7 +113,7 @@ def nearest_printed(one: Result) -> tuple[float, float, str] | None:
         The printed EP, ours by the strongest attack at this setting, and where the printed one stands.
     """
     stated = {**json.loads(one.setting.params), "split": one.setting.cut}
-    knob, value = style_of(one.defense).knob, one.setting.knob_value
+    knob, value = class_of(one.defense).knob, one.setting.knob_value
 
     def place(row: Row) -> tuple[int, float]:
         params = json.loads(row["params"])
@@ -166,8 +167,7 @@ def _measured(
     eps: dict[int, Interval] = {}
     goal = Goal(known["goal"].iloc[0]) if known["goal"].iloc[0] else None
     if goal is not None:
-        styles = [style_of(defense) for defense in defenses]
-        readers = [one.by_authors(goal) for one in styles if goal in one.measured_by]
+        readers = [reader for one in defenses if (reader := attacks_of_authors(one, goal))]
         theirs = ResultsTable([], groups).under(
             lambda candidate: any(reads(candidate) for reads in readers)
         )
@@ -223,7 +223,7 @@ def _rows(
 ) -> Iterator[dict[str, str]]:
     """Rows of the printed settings of one task, for readers."""
     theirs = rows_of(printed)
-    knobs = {style_of(row["defense"]).knob or "" for row in theirs}
+    knobs = {class_of(row["defense"]).knob or "" for row in theirs}
     shown = sorted({*varying_names(printed["params"]), *knobs})
     near = [[one for one in measured if _is_printed(one, row, suites)] for row in theirs]
     fitting = []

@@ -18,7 +18,7 @@ from leakboard.leaderboards.tables.curves import (
     joint_results,
     smallest,
 )
-from leakboard.leaderboards.tables.defenses import style_of
+from leakboard.leaderboards.tables.defenses import attacks_of_authors
 from leakboard.leaderboards.tables.goals import GOAL_WORDS
 from leakboard.leaderboards.tables.intervals import Interval, format_percent
 from leakboard.leaderboards.tables.leakage import Reader
@@ -145,11 +145,6 @@ def rankings(table: Iterable[Result], budget: float = BUDGET) -> list[Ranking]:
     return found
 
 
-def reason_without_rank(curve: Curve) -> str:
-    """Reasons why no setting of a curve is ranked."""
-    return "; ".join(dict.fromkeys(row.reason_without_rank for row in curve.certified))
-
-
 def results_under(table: ResultsTable, attack: str) -> ResultsTable:
     """The results restricted to some attacks.
 
@@ -164,8 +159,8 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
     if attack == PAPER:
         rows: list[Result] = []
         for defense in dict.fromkeys(row.defense for row in table):
-            if (own := style_of(defense)).measured_by:
-                rows += table.under(own.by_authors()).select(defense=defense)
+            if own := attacks_of_authors(defense):
+                rows += table.under(own).select(defense=defense)
         return ResultsTable(rows, table.groups)
     found = table.under(Reader((attack,)))
     if not found:

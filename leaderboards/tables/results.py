@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Self
 
 import pandas as pd
 
 from leakboard.bench.contracts import Goal, Record, grouped
+from leakboard.leaderboards.tables.curves import Summary, curves, smallest
 from leakboard.leaderboards.tables.leakage import (
     ALL,
     Aim,
@@ -76,6 +78,14 @@ class ResultsTable(tuple[Result, ...]):
         if name not in self._under:
             self._under[name] = _table(self.groups, attacks)
         return self._under[name]
+
+    @cached_property
+    def least_cost_of_halving(self) -> dict[tuple[Goal, str, str], Summary]:
+        """The cheapest setting that leaks at most half, of a defense made for the goal, by goal, task and model."""
+        made = (curve for curve in curves(self) if curve.is_made_for_goal)
+        places = grouped(made, lambda curve: (curve.goal, curve.task, curve.model))
+        least = {at: smallest(c.cost_of_halving() for c in own) for at, own in places.items()}
+        return {at: summary for at, summary in least.items() if summary.setting}
 
     def frame(self) -> pd.DataFrame:
         """One row per setting and goal; `results/README.md` explains the columns."""

@@ -15,7 +15,6 @@ from leakboard.leaderboards.tables import (
     format_interval,
     format_number,
     paper_tables,
-    reason_without_rank,
 )
 from leakboard.leaderboards.terminal.layout import FIRST, success_words
 
@@ -72,7 +71,7 @@ def board_table(ranking: Ranking) -> Table:
             rows += [words, *map(_row, entries)]
     if ranking.baselines:
         rows += ["baselines", *map(_baseline, ranking.baselines)]
-    notes = _joint_lines("No rank", [(c.title, reason_without_rank(c)) for c in ranking.unpriced])
+    notes = _joint_lines("No rank", [(c.title, c.reason_without_rank) for c in ranking.unpriced])
     notes += _joint_lines(
         "Not certified", [(c.title, c.results[0].reason) for c in ranking.uncertified]
     )
@@ -135,4 +134,4 @@ def _baseline(row: Result) -> list[Cell | str]:
     cost = "0.0" if row.defense == "none" else "–"
     leakage = leakage_cell(row.leakage)
     cells: list[Cell | str] = ["–", name, leakage, cost, "–", "–", success_words(row)]
-    return [Cell(c, tone="muted") if isinstance(c, str) else c for c in cells]
+    return [Cell(c, muted=True) if isinstance(c, str) else c for c in cells]

@@ -249,7 +249,7 @@ def _attacks(rows: pd.DataFrame, params: Mapping[str, Sequence[str]]) -> list[li
         ]
         text = " ".join(filter(None, words))
         if row["status"] != "ok":
-            found.append([Cell(text, tone="muted"), str(row["status"]), "–", "–", "–"])
+            found.append([Cell(text, muted=True), str(row["status"]), "–", "–", "–"])
             continue
         guess = float(own[["chance", "floor"]].astype(float).max(axis=1).mean())
         known = own["success"].dropna().astype(float).tolist()

@@ -28,7 +28,7 @@ from leakboard.leaderboards.tables.intervals import MISSING, Interval
 
 COLUMNS = (
     Column("defense"),
-    Column("leakage", align="right", help="share of what is read without the defense"),
+    Column("leakage", align="right"),
     Column("points lost", align="right"),
     Column("also gives away", optional=True),
     Column("attack", optional=True),
@@ -38,7 +38,7 @@ TABLE = Table(
     COLUMNS,
     [
         [
-            Cell("SAP, η = 110", tone="good"),
+            Cell("SAP, η = 110", muted=True),
             leakage_cell(Interval(0.463, 0.44, 0.491)),
             Cell("2.1 [1.5, 2.8]"),
             "labels 98 %",
@@ -126,8 +126,7 @@ def test_html_is_escaped_and_says_what_heads_what():
         "row",
     ]
     assert len(tags(text, "caption")) == 1
-    assert tags(text, "th")[1]["title"] == "share of what is read without the defense"
-    assert tags(text, "th")[5]["class"] == "good"
+    assert tags(text, "th")[5]["class"] == "muted"
 
 
 def test_a_bar_is_as_long_as_the_share_and_a_missing_one_is_left_out():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from few_methods import BY, FEW
+from few_methods import FEW
 
 from leakboard.bench.methods import registry
 from leakboard.leaderboards.tables import defenses
@@ -29,7 +29,7 @@ def test_a_new_method_shifts_no_style(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(registry, "defenses", lambda: more)
     assert [defenses.style_of(name) for name in ("sap", "mine")] == before
-    assert before[0] == defenses.Style("#0072b2", "o", "eta", BY, ())
+    assert before[0] == defenses.Style("#0072b2", "o")
     assert before[1].colour in defenses.PALETTE
 
 

@@ -7,7 +7,7 @@ from experiments import compared
 from records import leak, record
 
 from leakboard.bench.contracts import Goal, LeakboardError
-from leakboard.leaderboards.tables.defenses import style_of
+from leakboard.leaderboards.tables.defenses import attacks_of_authors
 from leakboard.leaderboards.tables.leakage import BY_AUTHORS
 from leakboard.leaderboards.tables.rankings import rankings, results_under
 from leakboard.leaderboards.tables.results import results_table
@@ -125,9 +125,7 @@ def test_a_budget_is_a_number_of_points(budget):
 
 def test_the_attacks_of_p3efts_authors_are_read_at_the_worst_moment_as_they_report():
     for defense in ("p3eft", "dc"):
-        assert (
-            style_of(defense).by_authors() == style_of(defense).by_authors(Goal.LABEL) == BY_AUTHORS
-        )
+        assert attacks_of_authors(defense) == attacks_of_authors(defense, Goal.LABEL) == BY_AUTHORS
 
 
 def test_the_attack_of_the_authors_or_one_by_name_can_decide():

@@ -36,13 +36,13 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         yield "goals" if len(drawn) == 1 else f"goals-{task}-{model}", plot
 
 
-def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], Plot]:
+def goals(table: ResultsTable) -> dict[tuple[str, str], Plot]:
     """Cost and leakage of each goal by task and model, one row per defense at the setting of its ranking.
 
     Raises:
         LeakboardError: no defense has a setting with a comparable cost.
     """
-    entries = [entry for ranking in rankings(table, budget) for entry in ranking.entries]
+    entries = [entry for ranking in rankings(table) for entry in ranking.entries]
     if not entries:
         raise LeakboardError(
             "nothing to plot: no defense was measured with a cost that may be compared, against a goal for which it "
@@ -59,7 +59,7 @@ def goals(table: ResultsTable, budget: float = BUDGET) -> dict[tuple[str, str], 
         leaks = [
             {(one.goal, one.attribute): one for one in by_offer[of.setting.offer]} for of in chosen
         ]
-        found[task, model] = _plot(f"{task}, {model}", chosen, leaks, budget)
+        found[task, model] = _plot(f"{task}, {model}", chosen, leaks)
     return found
 
 
@@ -67,7 +67,6 @@ def _plot(
     where: str,
     settings: Sequence[Result],
     leaks: Sequence[Mapping[tuple[Goal, str], Result]],
-    budget: float,
 ) -> Plot:
     """Panels of the cost and of each certified goal.
 
@@ -86,7 +85,7 @@ def _plot(
         series = [*row_points(settings, values)]
         return Panel(title, x, rows, series, lines, height=height, weight=weight)
 
-    limit = Reference("x", budget, f"budget of {budget:g} points", line="dashed")
+    limit = Reference("x", BUDGET, f"budget of {BUDGET:g} points", line="dashed")
     panels = [panel("cost", Axis("points lost"), [one.cost for one in settings], [limit], 0.5)]
     certified = {aim for own in leaks for aim, one in own.items() if one.is_certified}
     order = list(GOAL_WORDS)
