@@ -31,7 +31,7 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.exchange import Loop
-from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source, spec_of
+from leakboard.bench.methods import Attack, Auxiliary, Defense, Knowledge, Silent, Source, spec_of
 
 TEXT = (Channel.TOKENS, Channel.REPRESENTATIONS)
 """Channels from which it reads words: the first of these that was sent."""
@@ -118,11 +118,12 @@ class PublicLabel(Attack):
 
         All seeds of a setting share the network, since it depends on public data and the mechanism alone.
         """
-        changed = channel != Channel.TOKENS and knowledge.mechanism
-        laws = [(part.name, spec_of(part).params) for part in changed.parts] if changed else []
+        # Token ids arrive as they are, whatever the mechanism.
+        mechanism = None if channel == Channel.TOKENS else knowledge.mechanism
+        laws = [(part.name, spec_of(part).params) for part in mechanism.parts] if mechanism else []
         key = json.dumps([self.name, self.epochs, self.precision, laws])
         network = public.learned.recall(
-            key, lambda rng: self._tuned(public, channel, knowledge, rng)
+            key, lambda rng: self._tuned(public, mechanism, knowledge, rng)
         )
         with torch.no_grad(), autocast(self.precision, knowledge.device):
             logs = [self._log_probabilities(network, tokens) for tokens in rounds]
@@ -130,12 +131,21 @@ class PublicLabel(Attack):
         return averaged
 
     def _tuned(
-        self, public: Auxiliary, channel: Channel, knowledge: Knowledge, rng: Generator
+        self,
+        public: Auxiliary,
+        mechanism: Defense | None,
+        knowledge: Knowledge,
+        rng: Generator,
     ) -> Network:
         """A copy of the public model, fine-tuned on the public texts as they would be received."""
         base = knowledge.base
         assert base is not None
-        sent = [privatised(public.tokens, channel, knowledge, rng) for _ in range(self.epochs)]
+        sent = [public.tokens] * self.epochs
+        if mechanism:
+            sent = [
+                words_of(inversion.simulate_vectors(mechanism, base, tokens, 0, rng), base)
+                for tokens in sent
+            ]
         truth = torch.from_numpy(np.asarray(public.labels, np.int64)).to(knowledge.device)
         settings, seed = TrainSettings(epochs=self.epochs), int(rng.integers(2**31))
         torch.manual_seed(seed)
@@ -161,20 +171,11 @@ class PublicLabel(Attack):
         return found
 
 
-def privatised(tokens: Tokens, channel: Channel, knowledge: Knowledge, rng: Generator) -> Tokens:
-    """Public texts as their words would be read from a channel, with new noise."""
-    base, mechanism = knowledge.base, knowledge.mechanism
-    assert base is not None
-    if mechanism is None or channel == Channel.TOKENS:
-        return tokens
-    sent = mechanism.simulate(base, tokens, 0, rng)
-    if sent is None:
-        return tokens
-    return of_ids(sent.with_values(inversion.nearest(base, sent).cpu()), base)
-
-
-def of_ids(ids: Ragged, base: Backbone) -> Tokens:
-    """Texts of token ids, with the segments that the model would give them."""
+def words_of(received: Ragged, base: Backbone) -> Tokens:
+    """Texts of token ids [T], or of the words nearest to vectors [T, d], with the segments that the model gives them."""
+    ids = received
+    if received.values.ndim > 1:
+        ids = received.with_values(inversion.nearest(base, received).cpu())
     return Tokens(ids, base.segments(ids), torch.zeros_like(ids.values).bool())
 
 
@@ -188,11 +189,9 @@ def read_words(
     for round in seen.rounds(channel)[: None if channel == Channel.REPRESENTATIONS else 1]:
         block = seen.collect(channel, round=round)
         assert block.lengths is not None
-        ids = Ragged(torch.from_numpy(block.values.copy()), torch.from_numpy(block.lengths.copy()))
-        if channel == Channel.REPRESENTATIONS:
-            ids = ids.with_values(inversion.nearest(base, ids).cpu())
+        sent = Ragged(torch.from_numpy(block.values.copy()), torch.from_numpy(block.lengths.copy()))
         rows, first = np.unique(block.rows, return_index=True)  # ids may go to several servers
-        rounds.append(of_ids(ids.take(torch.from_numpy(first)), base))
+        rounds.append(words_of(sent.take(torch.from_numpy(first)), base))
     return rows, rounds
 
 
