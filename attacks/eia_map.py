@@ -12,12 +12,13 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from leakboard.bench.attacking import Inverter, Reader, ReceivedWords, inversion
-from leakboard.bench.backbones import Backbone, Ragged, Tokens
+from leakboard.bench.backbones import Backbone, Ragged, Tokens, autocast
 from leakboard.bench.contracts import (
     Channel,
     Goal,
     Guess,
     Knows,
+    Precision,
     ThreatModel,
     TrainSettings,
     Transcript,
@@ -44,14 +45,20 @@ class Denoiser(Inverter):
         counts: [V] occurrences in public text, from which the bias of a word starts.
         start: [d + 1, d] from received vectors to rows of E, which it is to read as the nearest;
             None where rows of E are what is received.
+        precision: number format of the network.
     """
 
     def __init__(
-        self, base: Backbone, cut: int, counts: Tensor, start: Tensor | None = None
+        self,
+        base: Backbone,
+        cut: int,
+        counts: Tensor,
+        start: Tensor | None = None,
+        precision: Precision = "float32",
     ) -> None:
         super().__init__()
         d, device = base.width, base.device
-        self.base, self.cut = base, cut
+        self.base, self.cut, self.precision = base, cut, precision
         # The encoder gets vectors as input, so its own embedding is not needed.
         words = base.family.embeddings(base.model)
         self.encoder = copy.deepcopy(base.model, {id(words): words}).requires_grad_(True)
@@ -84,6 +91,10 @@ class Denoiser(Inverter):
         return [{"params": old, "lr": learning_rate}, {"params": new, "lr": NEW_LAYERS}]
 
     def forward(self, received: Ragged) -> Tensor:
+        with autocast(self.precision, self.base.device):
+            return self._scores(received).float()
+
+    def _scores(self, received: Ragged) -> Tensor:
         mask, base = received.mask(), self.base
         # Segments are not sent, so all tokens count as the first text.
         types = torch.zeros(mask.shape, dtype=torch.long, device=mask.device)
@@ -92,9 +103,8 @@ class Denoiser(Inverter):
         words = self.context(hidden) + self.direct(received.values / self.unit)
         scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
-            scores = scores.scatter_add(
-                1, inversion.nearest(base, received)[:, None], self.copied(hidden)
-            )
+            copied = self.copied(hidden).to(scores.dtype)  # autocast knows no rule for `scatter_add`
+            scores = scores.scatter_add(1, inversion.nearest(base, received)[:, None], copied)
         return scores
 
 
@@ -120,6 +130,8 @@ class ContextualDenoiser(Attack):
     costly: ClassVar[bool] = True
     version: ClassVar[int] = 4
 
+    younger: ClassVar[frozenset[str]] = frozenset({"precision"})
+
     auxiliary: PublicText = TASK_ITSELF
     """Public text to learn from: `own` for that of the task, or the name of another task."""
     sentences: int = Field(6000, ge=2)
@@ -128,6 +140,8 @@ class ContextualDenoiser(Attack):
     """Passes over them, each with new noise."""
     learning_rate: float = Field(3e-4, gt=0)
     """Learning rate of the copy of the public encoder."""
+    precision: Precision = "float32"
+    """Number format of the denoiser."""
 
     def guess(self, seen: Transcript, knowledge: Knowledge, rng: Generator) -> list[Guess]:
         arrived = ReceivedWords.of(seen, knowledge, self.readable(knowledge.cut))
@@ -158,7 +172,7 @@ class ContextualDenoiser(Attack):
         torch.manual_seed(int(rng.integers(2**31)))
         counts = inversion.token_counts(train, len(base.embeddings))
         start = inversion.least_squares(train, base.embeddings, query, rng) if cut else None
-        denoiser = Denoiser(base, cut, counts, start)
+        denoiser = Denoiser(base, cut, counts, start, self.precision)
         settings = TrainSettings(
             epochs=self.epochs,
             batch_size=BATCH,
