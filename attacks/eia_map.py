@@ -103,8 +103,9 @@ class Denoiser(Inverter):
         words = self.context(hidden) + self.direct(received.values / self.unit)
         scores: Tensor = words @ (base.embeddings.T / self.unit) + self.bias
         if self.cut == 0:
-            copied = self.copied(hidden).to(scores.dtype)  # autocast knows no rule for `scatter_add`
-            scores = scores.scatter_add(1, inversion.nearest(base, received)[:, None], copied)
+            nearest = inversion.nearest(base, received)[:, None]
+            # Autocast knows no rule for `scatter_add`.
+            scores = scores.scatter_add(1, nearest, self.copied(hidden).to(scores.dtype))
         return scores
 
 
