@@ -278,7 +278,17 @@ def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]
     place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
     found = differences(rows, claim.goal, metric, claim.a, claim.b, place)
-    return [gap for gap in found if claim.margin is None or _is_alike(gap.a.setting, gap.b.setting)]
+    if metric != "utility":
+        return found
+    # Each method gets its best training: a tuned pair replaces the untuned ones of its model.
+    known = [gap for gap in found if not gap.mean.is_missing and gap.a.setting.trials]
+    tuned = {(gap.a.setting.task, gap.a.setting.model) for gap in known}
+    best = [
+        gap
+        for gap in found
+        if gap.a.setting.trials or (gap.a.setting.task, gap.a.setting.model) not in tuned
+    ]
+    return [gap for gap in best if claim.margin is None or _is_alike(gap.a.setting, gap.b.setting)]
 
 
 def _is_alike(a: Setting, b: Setting) -> bool:

@@ -1,7 +1,7 @@
 """What pairs of settings say about printed claims."""
 
 import pytest
-from records import leak, record
+from records import PROVENANCE, leak, record
 
 from leakboard.bench.contracts import Channel, Goal
 from leakboard.leaderboards.tables.claims import PrintedClaim, claim_verdicts, joint_answer
@@ -162,6 +162,29 @@ def test_equality_asks_for_equal_training_or_tuning():
         for r in p3eft(at(1.0), utility=at(0.902))
     ]
     assert verdict(equal, plain(), longer).answer == "not measured"
+
+
+def tuned(records):
+    told = PROVENANCE.model_copy(update={"trials": ("a", "b")})
+    return [r.model_copy(update={"provenance": told}) for r in records]
+
+
+def test_a_pair_without_tuning_says_nothing_beside_a_tuned_one_of_the_same_model():
+    equal = claim(metric="utility", goal=None, expect="equal", margin=1)
+    worse, near = at(0.85), at(0.902)
+    untuned = [plain(), p3eft(at(1.0), utility=worse)]
+    assert verdict(equal, *untuned).answer == "contradicted"
+    best = [
+        tuned(cells("none", {}, at(1.0), undefended=True, epochs=5)),
+        tuned(cells("p3eft", {"weight": 0.1}, at(1.0), near, epochs=5)),
+    ]
+    told = verdict(equal, *untuned, *best)
+    assert (told.answer, len(told.differences)) == ("replicated", 1)
+    other = [
+        tuned(cells("none", {}, at(1.0), undefended=True, model="mpnet")),
+        tuned(cells("p3eft", {"weight": 0.1}, at(1.0), near, model="mpnet")),
+    ]
+    assert verdict(equal, *untuned, *other).answer == "contradicted"
 
 
 def test_the_reported_pair_does_not_depend_on_what_the_paper_prints():
