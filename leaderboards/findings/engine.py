@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from leakboard.bench.contracts import Goal, grouped
@@ -195,7 +195,8 @@ def _finding(
         margin=f"{100 * rule.margin:g} points",
     )
     rows = [row for gap in (first, *told) for row in (gap.a, gap.b)]
-    return Finding.of(rule.name, sentence, rule.metric, first.mean, rows)
+    found = Finding.of(rule.name, sentence, rule.metric, first.mean, rows)
+    return replace(found, seeds=first.seeds)  # rows may have more, but not of this pair
 
 
 def _task(row: Result) -> str:

@@ -183,7 +183,7 @@ CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
-    "reports the one with most seeds, then the least p, and how many are clear. With one seed the test is within the cell. "
+    "reports the one with most seeds, then the least p, and how many are clear. A sentence that rests on one seed is left out where others have several. "
     "Most models are MiniLM or small language models. Larger ones (MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have "
     "three seeds."
 )
@@ -191,9 +191,10 @@ CONDITIONS = (
 
 
 def findings(table: ResultsTable) -> list[Finding]:
-    """All findings from reproduced records, the most important first."""
+    """All findings from reproduced records, the most important first; those of one seed only where all are."""
     table = table.reproduced
     found = [*headlines(table), *halving(table), *audits(table), *idle(table)]
     found += [finding for rule in RULES for finding in rule.evaluate(table)]
+    several = [finding for finding in found if finding.seeds > 1]
     order = list(TITLES)
-    return sorted(found, key=lambda finding: order.index(finding.rule))
+    return sorted(several or found, key=lambda finding: order.index(finding.rule))

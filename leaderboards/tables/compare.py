@@ -124,6 +124,10 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
     for row in (a, b):
         if metric == "leakage" and not row.is_certified:
             return f"{row.name}: {row.reason}"
+    if metric == "leakage":
+        for row, other in ((a, b), (b, a)):
+            if row.attack not in other.setting.attacks:
+                return f"{row.name} leaks most to {row.attack}, which was not run on {other.name}"
     if metric in ("utility", "cost", "perplexity"):
         if a.setting.group != b.setting.group:
             return "they were measured on different data"

@@ -149,6 +149,11 @@ class Setting:
         return any(leak.goal == goal and leak.status == "failed" for leak in self.leaks)
 
     @cached_property
+    def attacks(self) -> frozenset[str]:
+        """Attacks that were run on it, or skipped since they read nothing that it sends."""
+        return frozenset(leak.attack.name for leak in self.leaks)
+
+    @cached_property
     def trials(self) -> int:
         """Number of tuning trials of this setting; 0 if the suite gives its training settings."""
         return max(len(record.provenance.trials) for record in self.records.values())

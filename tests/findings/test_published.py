@@ -98,6 +98,10 @@ def test_published_records_of_one_cell_agree(records):
     assert not records.problems
 
 
+def test_no_sentence_rests_on_one_seed(today):
+    assert min(finding.seeds for finding in today) > 1
+
+
 def test_there_are_at_most_sixty_sentences_of_at_most_thirty_words(today):
     assert 30 <= len(today) <= 60
     assert [one.sentence for one in today if len(one.sentence.split()) > 30] == []

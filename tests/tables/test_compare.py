@@ -79,6 +79,21 @@ def test_rows_tuned_by_other_trials_are_not_compared():
     assert compare(at(table, 75), at(table, 90), "leakage").verdict == "less"
 
 
+def test_leakages_are_not_compared_if_the_strongest_attack_met_one_row_alone():
+    cells = sweep()
+    for i, one in enumerate(cells):
+        reads = 1.0 if one.undefended else LEAKS[75] + 0.1
+        if one.undefended or one.cell.defense.params == {"eta": 75.0}:
+            both = [*one.leaks, leak(reads, "eia-map")]
+            cells[i] = one.model_copy(update={"leaks": both})
+    table = results_table(cells)
+    for pair in ((75, 90), (90, 75)):
+        found = compare(*(at(table, eta) for eta in pair), "leakage")
+        assert found.verdict == "undecided"
+        assert "leaks most to eia-map, which was not run on SAP, η = 90" in found.reason
+    assert compare(at(table, 75), at(table, 90), "cost").verdict == "more"
+
+
 def test_rows_on_different_data_are_not_compared_in_utility():
     here, there = (results_table(sweep(task)) for task in ("sst2", "reviews"))
     assert "different data" in compare(at(here, 75), at(there, 75), "utility").reason
