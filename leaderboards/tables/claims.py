@@ -278,17 +278,20 @@ def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]
     place = place_by(claim.pair_by, cut=claim.a.cut is None and claim.b.cut is None)
     metric: Metric = "success" if claim.metric == "exposure" else claim.metric
     found = differences(rows, claim.goal, metric, claim.a, claim.b, place)
-    if metric != "utility":
-        return found
-    # Each method gets its best training: a tuned pair replaces the untuned ones of its model.
-    known = [gap for gap in found if not gap.mean.is_missing and gap.a.setting.trials]
+    if metric == "utility":
+        found = _best_trained(found)
+    return [gap for gap in found if claim.margin is None or _is_alike(gap.a.setting, gap.b.setting)]
+
+
+def _best_trained(gaps: Sequence[Difference]) -> list[Difference]:
+    """Each method gets its best training: tuned pairs replace the untuned ones of their task and model."""
+    known = [gap for gap in gaps if gap.a.setting.trials and not gap.mean.is_missing]
     tuned = {(gap.a.setting.task, gap.a.setting.model) for gap in known}
-    best = [
+    return [
         gap
-        for gap in found
+        for gap in gaps
         if gap.a.setting.trials or (gap.a.setting.task, gap.a.setting.model) not in tuned
     ]
-    return [gap for gap in best if claim.margin is None or _is_alike(gap.a.setting, gap.b.setting)]
 
 
 def _is_alike(a: Setting, b: Setting) -> bool:
