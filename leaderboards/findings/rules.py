@@ -183,9 +183,9 @@ CONDITIONS = (
     "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
-    "reports the one with most seeds, then the least p, and how many are clear. A sentence that rests on one seed is left "
-    "out where others have several. Most models are MiniLM or small language models. Larger ones (MPNet, SmolLM2, Gemma 3 "
-    "270M) are named. Most cells have three seeds."
+    "reports the one with most seeds, then the least p, and how many are clear. With one seed the test is within the cell, "
+    "and the sentence is left out where others have several seeds. Most models are MiniLM or small language models. Larger ones "
+    "(MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have three seeds."
 )
 """Conditions of all sentences, which precede them."""
 

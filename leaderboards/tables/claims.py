@@ -285,13 +285,11 @@ def differences_of(claim: PrintedClaim, table: ResultsTable) -> list[Difference]
 
 def _best_trained(gaps: Sequence[Difference]) -> list[Difference]:
     """Each method gets its best training: tuned pairs replace the untuned ones of their task and model."""
-    known = [gap for gap in gaps if gap.a.setting.trials and not gap.mean.is_missing]
-    tuned = {(gap.a.setting.task, gap.a.setting.model) for gap in known}
-    return [
-        gap
-        for gap in gaps
-        if gap.a.setting.trials or (gap.a.setting.task, gap.a.setting.model) not in tuned
-    ]
+    best = list[Difference]()
+    for pairs in grouped(gaps, lambda gap: (gap.a.setting.task, gap.a.setting.model)).values():
+        tuned = [gap for gap in pairs if gap.a.setting.trials]
+        best += tuned if any(not gap.mean.is_missing for gap in tuned) else pairs
+    return best
 
 
 def _is_alike(a: Setting, b: Setting) -> bool:

@@ -121,10 +121,10 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
         asked = [(row.setting.task, row.goal, row.attribute) for row in (a, b)]
         if asked[0] != asked[1]:
             return "they answer different questions: tasks, goals or attributes differ"
-    for row in (a, b):
-        if metric == "leakage" and not row.is_certified:
-            return f"{row.name}: {row.reason}"
     if metric == "leakage":
+        for row in (a, b):
+            if not row.is_certified:
+                return f"{row.name}: {row.reason}"
         for row, other in ((a, b), (b, a)):
             if row.attack not in other.setting.attacks:
                 return f"{row.name} leaks most to {row.attack}, which was not run on {other.name}"
