@@ -17,7 +17,16 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, log_softmax
 
 from leakboard.bench.attacking import inversion, round_matrices
-from leakboard.bench.backbones import Backbone, Network, Ragged, Tokens, autocast, by_length
+from leakboard.bench.backbones import (
+    Backbone,
+    Network,
+    PublicModel,
+    Ragged,
+    Tokens,
+    autocast,
+    by_length,
+    load_backbone,
+)
 from leakboard.bench.contracts import (
     Channel,
     Claim,
@@ -31,7 +40,7 @@ from leakboard.bench.contracts import (
     Transcript,
 )
 from leakboard.bench.exchange import Loop
-from leakboard.bench.methods import Attack, Auxiliary, Defense, Knowledge, Silent, Source, spec_of
+from leakboard.bench.methods import Attack, Auxiliary, Knowledge, Silent, Source, spec_of
 
 TEXT = (Channel.TOKENS, Channel.REPRESENTATIONS)
 """Channels from which it reads words: the first of these that was sent."""
@@ -53,10 +62,10 @@ class PublicLabel(Attack):
     Its features are TF-IDF of the words and the mean hidden state of the public model. The attacker knows the labels
     of the task's public texts, which are of other sources than the customer's, and no label of the customer. Words
     are the token ids that were sent, or those nearest to the vectors at the embedding cut. With `epochs` a copy of the
-    public model is also fine-tuned on these texts, sent through the mechanism. Where the defense
-    randomises labels by a public law, `combine` multiplies the classifier's probabilities by those of the label that
-    training uses (Bayes). That label is sent, or it is the cluster of the gradients, which are matched to classes by
-    the classifier.
+    public model, or of a larger one (`model`), is also fine-tuned on these texts, sent through the mechanism. Where
+    the defense randomises labels by a public law, `combine` multiplies the classifier's probabilities by those of the
+    label that training uses (Bayes). That label is sent, or it is the cluster of the gradients, which are matched to
+    classes by the classifier.
     """
 
     name: ClassVar[str] = "public-label"
@@ -70,13 +79,16 @@ class PublicLabel(Attack):
         knows={Knows.BASE_WEIGHTS, Knows.MECHANISM, Knows.AUXILIARY_TEXT},
     )
 
-    younger: ClassVar[frozenset[str]] = frozenset({"epochs", "precision"})
+    younger: ClassVar[frozenset[str]] = frozenset({"epochs", "model", "precision"})
 
     combine: bool = True
     """Whether it also uses the randomised labels, by the law that the defense states."""
     epochs: int = Field(0, ge=0)
     """Passes over the public texts, each with new noise, in which a copy of the public model is fine-tuned. Its
     log-probabilities are averaged with those of the logistic regression. 0: logistic regression alone."""
+    model: PublicModel | None = None
+    """Name of a public model that is fine-tuned in place of the vendor's, such as mpnet. It reads the words as text, so
+    its tokeniser may be another."""
     precision: Precision = "float32"
     """Number format of fine-tuning."""
 
@@ -116,40 +128,53 @@ class PublicLabel(Attack):
     ) -> Floats:
         """[n, C] log-probabilities of the fine-tuned network, averaged over the rounds.
 
-        All seeds of a setting share the network, since it depends on public data and the mechanism alone.
+        All cells in which the words arrive alike share the network, since it depends on public data alone.
         """
+        base, inputs = knowledge.base, None
+        assert base is not None
         # Token ids arrive as they are, whatever the mechanism.
-        mechanism = None if channel == Channel.TOKENS else knowledge.mechanism
-        laws = [(part.name, spec_of(part).params) for part in mechanism.parts] if mechanism else []
-        key = json.dumps([self.name, self.epochs, self.precision, laws])
-        network = public.learned.recall(
-            key, lambda rng: self._tuned(public, mechanism, knowledge, rng)
-        )
+        if channel != Channel.TOKENS and knowledge.mechanism:
+            parts = knowledge.mechanism.parts
+            inputs = next((part for part in parts if part.stage == "inputs"), knowledge.mechanism)
+        reader = base
+        if self.model:
+            reader = public.learned.recall(
+                f"model {self.model}", lambda _: load_backbone(str(self.model), knowledge.device)
+            )
+
+        def read(tokens: Tokens) -> Tokens:
+            return tokens if reader is base else retokenised(tokens, base, reader)
+
+        def tuned(rng: Generator) -> Network:
+            sent = [public.tokens] * self.epochs
+            if inputs:
+                sent = [
+                    words_of(inversion.simulate_vectors(inputs, base, tokens, 0, rng), base)
+                    for tokens in sent
+                ]
+            return self._tuned([read(tokens) for tokens in sent], public, reader, knowledge, rng)
+
+        law = spec_of(inputs).model_dump() if inputs else None
+        key = json.dumps([self.name, self.epochs, self.model, self.precision, law])
+        network = public.learned.recall(key, tuned)
         with torch.no_grad(), autocast(self.precision, knowledge.device):
-            logs = [self._log_probabilities(network, tokens) for tokens in rounds]
+            logs = [self._log_probabilities(network, read(tokens)) for tokens in rounds]
         averaged: Floats = np.mean(logs, axis=0, dtype=np.float64)
         return averaged
 
     def _tuned(
         self,
+        sent: Sequence[Tokens],
         public: Auxiliary,
-        mechanism: Defense | None,
+        reader: Backbone,
         knowledge: Knowledge,
         rng: Generator,
     ) -> Network:
-        """A copy of the public model, fine-tuned on the public texts as they would be received."""
-        base = knowledge.base
-        assert base is not None
-        sent = [public.tokens] * self.epochs
-        if mechanism:
-            sent = [
-                words_of(inversion.simulate_vectors(mechanism, base, tokens, 0, rng), base)
-                for tokens in sent
-            ]
+        """A copy of the reader, fine-tuned on the public texts as they are `sent` in each epoch."""
         truth = torch.from_numpy(np.asarray(public.labels, np.int64)).to(knowledge.device)
         settings, seed = TrainSettings(epochs=self.epochs), int(rng.integers(2**31))
         torch.manual_seed(seed)
-        network = Network(base, 0, knowledge.classes, settings, slice(None)).train()
+        network = Network(reader, 0, knowledge.classes, settings, slice(None)).train()
 
         def step(rows: Tensor, epoch: int) -> float:
             with autocast(self.precision, knowledge.device):
@@ -177,6 +202,20 @@ def words_of(received: Ragged, base: Backbone) -> Tokens:
     if received.values.ndim > 1:
         ids = received.with_values(inversion.nearest(base, received).cpu())
     return Tokens(ids, base.segments(ids), torch.zeros_like(ids.values).bool())
+
+
+def retokenised(tokens: Tokens, base: Backbone, reader: Backbone) -> Tokens:
+    """The texts of tokens of `base` as tokens of another model."""
+    kinds, halves = tokens.ids.with_values(tokens.types).sequences(), list[list[str]]()
+    for half in range(2):
+        ids = [
+            [i for i, kind in zip(*both, strict=True) if kind == half]
+            for both in zip(tokens.ids.sequences(), kinds, strict=True)
+        ]
+        halves.append(base.tokenizer.batch_decode(ids, skip_special_tokens=True))
+    longest = 2 * int(tokens.lengths.max())  # words may be of more tokens there
+    longest = min(longest, reader.family.positions(reader.model) or longest)
+    return reader.encode(halves[0], halves[1] if tokens.types.any() else None, longest)
 
 
 def read_words(

@@ -15,6 +15,7 @@ from .device import random_state as random_state
 from .device import set_random_state as set_random_state
 from .embedded import EMBEDDED as EMBEDDED
 from .embedded import LICENCES as LICENCES
+from .embedded import PublicModel as PublicModel
 from .families import family_of as family_of
 from .labelling import NO_LABEL as NO_LABEL
 from .labelling import chunked_readings as chunked_readings
@@ -27,6 +28,7 @@ from .language import LanguageModel as LanguageModel
 from .language import covered_tokens as covered_tokens
 from .language import offsets as offsets
 from .language import per_token as per_token
+from .loading import check_models as check_models
 from .loading import is_on_this_machine as is_on_this_machine
 from .loading import load_backbone as load_backbone
 from .loading import load_trained as load_trained

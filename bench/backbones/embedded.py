@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from leakboard.bench.contracts import did_you_mean
+
 LICENCES = {
     "minilm": "Apache-2.0",
     "dialogue-gpt": "MIT, as this package",
@@ -26,3 +32,18 @@ EMBEDDED = {
     "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",
 }
+
+
+def known_model(name: str) -> str:
+    """Return the name of a known model.
+
+    Raises:
+        ValueError: the name is unknown; the message suggests a similar one.
+    """
+    if name not in EMBEDDED:
+        raise ValueError(f"unknown model '{name}'. {did_you_mean(name, EMBEDDED)}")
+    return name
+
+
+PublicModel = Annotated[str, AfterValidator(known_model)]
+"""A model with a name of its own. A record may come from a stranger, so that it names neither a folder nor a model of the hub."""

@@ -120,6 +120,13 @@ def model_folder(name: str) -> Path:
     return _download(name)
 
 
+def check_models(names: Iterable[str | None]) -> None:
+    """Raise LeakboardError for a model of `EMBEDDED` that is not on this machine; None is no model."""
+    for name in filter(None, names):
+        if not name.startswith("tiny-"):
+            model_folder(name)
+
+
 def is_on_this_machine(name: str) -> bool:
     """True if a model of `EMBEDDED` can be loaded without a download or another package."""
     if name in packaged.PACKAGED:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 
-from leakboard.bench.backbones import Backbone, load_backbone
+from leakboard.bench.backbones import Backbone, check_models, load_backbone
 from leakboard.bench.contracts import (
     Cell,
     Channel,
@@ -140,8 +140,8 @@ def make_plan(
 
     loaded_tasks = [load(spec) for spec in suite.task]
     _check_utility(suite, loaded_tasks)
-    loaded = [load_backbone(name, device) for name in suite.model]
-    backbones = {backbone.hash: backbone for backbone in loaded}
+    check_models(getattr(attack, "model", None) for attack in suite.attacks)
+    backbones = {b.hash: b for b in (load_backbone(name, device) for name in suite.model)}
     cells: list[PlannedCell] = []
     added: dict[str, dict[str, None]] = {}
     for task in loaded_tasks:

@@ -10,11 +10,13 @@ import pytest
 from cells import fine_tuned, leak_of, load_tiny, run
 
 from leakboard.attacks import public_label
-from leakboard.attacks.public_label import Classifier, PublicLabel
+from leakboard.attacks.public_label import Classifier, PublicLabel, retokenised, words_of
 from leakboard.bench.backbones import Backbone
+from leakboard.bench.contracts.errors import LeakboardError
 from leakboard.bench.contracts.threat import Channel, Knows
 from leakboard.bench.contracts.transcript import Message, Transcript
 from leakboard.bench.methods.attack import Silent
+from leakboard.bench.methods.combination import combine
 from leakboard.bench.methods.knowledge import Auxiliary, Knowledge
 from leakboard.bench.scoring import NEEDED, advantage_low
 from leakboard.defenses.blackout import Blackout
@@ -91,7 +93,25 @@ def test_a_fine_tuned_copy_learns_the_words_that_the_mechanism_makes_of_public_t
     mechanism = OtherWords(eta=50)
     assert guessed(knowledge_of(mechanism), received) != [1, 0] * 3
     assert guessed(knowledge_of(mechanism), received, epochs=150) == [1, 0] * 3
-    assert guessed(knowledge_of(mechanism), received, epochs=150, precision="bf16") == [1, 0] * 3
+    for params in ({"precision": "bf16"}, {"model": "tiny-roberta"}):
+        assert guessed(knowledge_of(mechanism), received, epochs=150, **params) == [1, 0] * 3
+
+
+def test_another_model_reads_the_same_texts_pair_by_pair():
+    base, reader = load_tiny(BASE), load_tiny("tiny-roberta")
+    texts, pairs = ["good order", "bad"], ["great", "good good"]
+    for second in (None, pairs):
+        plain = words_of(base.encode(texts, second, 16).ids, base)
+        told, expected = retokenised(plain, base, reader), reader.encode(texts, second, 16)
+        assert told.ids.sequences() == expected.ids.sequences()
+
+
+def test_a_model_that_is_missing_or_unknown_is_told_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(LeakboardError, match="leakboard model get mpnet"):
+        run(tmp_path, Frozen(), attacks=(PublicLabel(epochs=1, model="mpnet"),))
+    with pytest.raises(ValueError, match=r"unknown model 'mpnte'\. Did you mean 'mpnet'"):
+        PublicLabel(epochs=1, model="mpnte")
 
 
 def test_seeds_share_the_fine_tuned_copy_and_mechanisms_do_not(monkeypatch):
@@ -104,9 +124,12 @@ def test_seeds_share_the_fine_tuned_copy_and_mechanisms_do_not(monkeypatch):
     assert len(tuned) == 1  # the words of all three are sent in the clear
     vectors = load_tiny(BASE).embeddings[[word_id("great")]].numpy()
     received = message(Channel.REPRESENTATIONS, vectors, np.array([1]))
-    for eta in (50, 50, 75):
-        guessed(replace(knowledge, mechanism=OtherWords(eta=eta)), received, epochs=1)
+    both = combine(OtherWords, Frozen)(eta=50)
+    for mechanism in (OtherWords(eta=50), OtherWords(eta=50), both, OtherWords(eta=75)):
+        guessed(replace(knowledge, mechanism=mechanism), received, epochs=1)
     assert len(tuned) == 3
+    guessed(replace(knowledge, mechanism=both), received, epochs=1, model="tiny-roberta")
+    assert len(tuned) == 4
 
 
 def test_gradients_form_clusters_that_the_words_name():
