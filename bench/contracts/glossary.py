@@ -7,6 +7,8 @@ GLOSSARY = {
     "servers.",
     "transcript": "All messages that cross from one party to the other. Attacks read it.",
     "channel": "A kind of message in the transcript, such as `tokens` or `logit-gradients`.",
+    "round": "An epoch of training in the transcript. Messages that are sent once are in the first round.",
+    "moment": "A short window of training that attacks read on its own. There are about 20.",
     "cut": "Number of blocks of the model that stay with the customer. 0 cuts after the word embeddings.",
     "cell, record": "A cell is one model, fine-tuned once under one defense with one seed, and then attacked. Its record "
     "is the file with the results.",
@@ -35,7 +37,7 @@ GLOSSARY = {
     "leakage within 3 points": "The least leakage of a setting that costs at most 3 points.",
     "cost of halving the leakage": "The least cost of a measured setting that leaks at most 50 %.",
     "EP": "Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may recover more.",
-    "interval": "95 %. Over seeds Student's t; with one seed the interval inside the cell, a bootstrap over whole "
+    "interval": "95 %. Over seeds Student's t; with one seed the interval within the cell, a bootstrap over whole "
     "examples.",
 }
 """Definition of each term, in reading order."""
