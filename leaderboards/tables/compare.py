@@ -126,7 +126,8 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
             if not row.is_certified:
                 return f"{row.name}: {row.reason}"
         for row, other in ((a, b), (b, a)):
-            if row.attack not in other.setting.attacks:
+            # Where everything is read, no other attack could read more.
+            if not other.mine.is_exact and not other.setting.met(row.mine.leading.candidate):
                 return f"{row.name} leaks most to {row.attack}, which was not run on {other.name}"
     if metric in ("utility", "cost", "perplexity"):
         if a.setting.group != b.setting.group:

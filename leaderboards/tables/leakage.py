@@ -27,7 +27,7 @@ from math import sqrt
 from statistics import fmean
 from typing import Literal
 
-from leakboard.bench.contracts import ANSWERED, Goal, Leak, Record, grouped
+from leakboard.bench.contracts import ANSWERED, Goal, Leak, MethodSpec, Record, grouped
 from leakboard.bench.scoring import NEEDED, advantage_low, half_successes
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
 
@@ -135,7 +135,7 @@ def readings(record: Record, worst: bool = False) -> dict[Aim, dict[Candidate, R
         worst: of a curve, read the worst moment of the run alone, which nobody knows without the truth.
     """
     newest: dict[tuple[str, str], int] = {}
-    named = [(leak, str(sorted(leak.attack.params.items()))) for leak in record.leaks]
+    named = [(leak, text_of(leak.attack)) for leak in record.leaks]
     for leak, params in named:
         attack = leak.attack.name, params
         newest[attack] = max(newest.get(attack, leak.attack.version), leak.attack.version)
@@ -157,6 +157,11 @@ def readings(record: Record, worst: bool = False) -> dict[Aim, dict[Candidate, R
             for reading in _moments(leak, params, leak if leak is answering else last or first):
                 by_aim.setdefault((goal, attribute), {})[reading.candidate] = reading
     return by_aim
+
+
+def text_of(attack: MethodSpec) -> str:
+    """Parameters of an attack as text."""
+    return str(sorted(attack.params.items()))
 
 
 def by_aim(records: Mapping[int, Record], worst: bool = False) -> dict[Aim, dict[int, Readings]]:

@@ -164,7 +164,7 @@ def results_under(table: ResultsTable, attack: str) -> ResultsTable:
         return ResultsTable(rows, table.groups)
     found = table.under(Reader((attack,)))
     if not found:
-        ran = {name for setting in table.settings for name in setting.attacks}
+        ran = {leak.attack.name for setting in table.settings for leak in setting.leaks}
         raise LeakboardError(
             f"attack: '{attack}' has no result in these records. "
             f"{did_you_mean(attack, [STRONGEST, PAPER, *sorted(ran)])}"

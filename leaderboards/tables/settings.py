@@ -28,7 +28,14 @@ from leakboard.leaderboards.tables.defenses import (
     other_params,
 )
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval
-from leakboard.leaderboards.tables.leakage import Aim, Readings, Strongest, by_aim
+from leakboard.leaderboards.tables.leakage import (
+    Aim,
+    Candidate,
+    Readings,
+    Strongest,
+    by_aim,
+    text_of,
+)
 
 NOT_REPRODUCED = "not reproduced"
 """Mark of submitted settings whose defense was not run again."""
@@ -148,10 +155,11 @@ class Setting:
         """Whether an attack on this goal failed, and might have read more than the others."""
         return any(leak.goal == goal and leak.status == "failed" for leak in self.leaks)
 
-    @cached_property
-    def attacks(self) -> frozenset[str]:
-        """Attacks that were run on it, or skipped since they read nothing that it sends."""
-        return frozenset(leak.attack.name for leak in self.leaks)
+    def met(self, candidate: Candidate) -> bool:
+        """Whether the attack was run on it with these parameters, or skipped since it reads nothing that it sends."""
+        name, params, *_ = candidate
+        own = [leak for leak in self.leaks if leak.attack.name == name]
+        return any(leak.status == "skipped" or text_of(leak.attack) == params for leak in own)
 
     @cached_property
     def trials(self) -> int:

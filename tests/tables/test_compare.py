@@ -94,6 +94,19 @@ def test_leakages_are_not_compared_if_the_strongest_attack_met_one_row_alone():
     assert compare(at(table, 75), at(table, 90), "cost").verdict == "more"
 
 
+@pytest.mark.parametrize(("reads", "verdict"), [(0.9, "undecided"), (1.0, "less")])
+def test_other_parameters_make_another_attack_unless_the_row_leaks_everything(reads, verdict):
+    cells = sweep()
+    for i, one in enumerate(cells):
+        is_mild = one.cell.defense.params == {"eta": 90.0}
+        params = {"sentences": 100 if is_mild else 6000}
+        success = 1.0 if one.undefended else 0.6
+        own = [leak(reads)] if is_mild else one.leaks
+        cells[i] = one.model_copy(update={"leaks": [*own, leak(success, "eia-map", params=params)]})
+    table = results_table(cells)
+    assert compare(at(table, 75), at(table, 90), "leakage").verdict == verdict
+
+
 def test_rows_on_different_data_are_not_compared_in_utility():
     here, there = (results_table(sweep(task)) for task in ("sst2", "reviews"))
     assert "different data" in compare(at(here, 75), at(there, 75), "utility").reason
