@@ -294,7 +294,7 @@ def _parts(model: str) -> tuple[Task, Backbone]:
 def _narrow(
     planned: PlannedCell, plan: Plan, model: str, public: dict[tuple[str, int], PublicTexts]
 ) -> CellContext:
-    """The context of a cell with generated texts and a narrow model.
+    """The context of a cell with generated texts and a narrow model, which also takes the place of models of attacks.
 
     Args:
         public: tokenised public texts by model and length, to which those of this cell are added.
@@ -319,7 +319,14 @@ def _narrow(
         public[kept] = encode_public(cell, task, backbone, plan.public)
     fresh = {name: replace(each, learned=Memory()) for name, each in public[kept].items()}
     inputs = Inputs.of(cell, task, backbone, fresh, plan.secret)
-    return CellContext(replace(planned, cell=cell), inputs, backbone, secret=plan.secret)
+    pairings = tuple(
+        replace(each, attack=each.attack.model_copy(update={"model": None}))
+        if getattr(each.attack, "model", None)
+        else each
+        for each in planned.pairings
+    )
+    planned = replace(planned, cell=cell, pairings=pairings)
+    return CellContext(planned, inputs, backbone, secret=plan.secret)
 
 
 def _sizes(context: CellContext, cell: Cell) -> tuple[int, int, float]:

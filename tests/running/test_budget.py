@@ -9,6 +9,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 from training_steps import step_of
 
+from leakboard.attacks import public_label
 from leakboard.attacks.eia_nn import NearestNeighbour
 from leakboard.attacks.prior import Prior
 from leakboard.attacks.public_label import PublicLabel
@@ -95,6 +96,16 @@ def test_what_attacks_learn_from_public_text_is_counted_in_each_cell():
     plan = make(SAP(eta=75.0), SAP(eta=50.0), attacks=(PublicLabel(),), cut=[0])
     first, second = budget(plan, architecture_of_four(), accelerator("h100"), 0.5)
     assert first.seconds[2] == pytest.approx(second.seconds[2], rel=0.01)
+
+
+def test_a_narrow_model_takes_the_place_of_that_of_an_attack(monkeypatch):
+    monkeypatch.setattr(public_label, "load_backbone", None)  # which loads none
+    attacks = PublicLabel(epochs=1, model="tiny-roberta"), PublicLabel(epochs=1)
+    budgets = [
+        budget(make(Frozen(), attacks=(each,)), architecture_of_four(), accelerator("h100"), 0.5)
+        for each in attacks
+    ]
+    assert budgets[0][0].seconds[2] == pytest.approx(budgets[1][0].seconds[2], rel=0.01)
 
 
 def test_a_large_model_is_bound_by_its_products_and_a_small_one_by_its_launches():
