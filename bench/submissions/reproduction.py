@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from leakboard.bench.backbones import EMBEDDED, load_backbone
+from leakboard.bench.backbones import EMBEDDED, check_models, load_backbone
 from leakboard.bench.contracts import LeakboardError, Record, did_you_mean, plain
 from leakboard.bench.methods import registry
 from leakboard.bench.running import check_unchanged, methods_of_record
@@ -85,7 +85,8 @@ class LocalResources:
                 _no_paths(params)
             task = self.task(cell.task)
             self.where(cell.model)
-            methods_of_record(record)
+            _, attacks = methods_of_record(record)
+            check_models(getattr(attack, "model", None) for attack in attacks)
             check_unchanged(record, cell.model_copy(update={"data_hash": task.hash}))
             name, hashed = self._model(cell.model)
             check_unchanged(record, cell.model_copy(update={"model": name, "model_hash": hashed}))

@@ -14,8 +14,10 @@ from jinja2 import Environment, PackageLoader
 from records import record
 from submitted import more_private, sent, with_key
 
+from leakboard.attacks.public_label import PublicLabel
 from leakboard.bench.cli.submissions import unpack
 from leakboard.bench.contracts.cell import MethodSpec
+from leakboard.bench.methods.method import spec_of
 from leakboard.bench.records.store import Store, to_text
 from leakboard.bench.running.reporting import Reporter
 from leakboard.bench.submissions import cell_process, rerunning
@@ -97,6 +99,16 @@ def test_what_cannot_be_run_again_is_said_and_not_followed(
     monkeypatch.delenv("LEAKBOARD_DATA", raising=False)
     assert LocalResources(tmp_path).obstacle(real[1]) is None
     assert expected in LocalResources(tmp_path).obstacle(with_key(real[1], **change))
+
+
+def test_a_record_with_an_attack_whose_model_is_missing_cannot_be_run_again(
+    real, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    attack = spec_of(PublicLabel(epochs=1, model="mpnet"))
+    leaks = [*real[1].leaks, real[1].leaks[0].model_copy(update={"attack": attack})]
+    obstacle = LocalResources(tmp_path).obstacle(real[1].model_copy(update={"leaks": leaks}))
+    assert "leakboard model get mpnet" in obstacle
 
 
 # What came of it
