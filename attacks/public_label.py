@@ -134,8 +134,7 @@ class PublicLabel(Attack):
         assert base is not None
         # Token ids arrive as they are, whatever the mechanism.
         if channel != Channel.TOKENS and knowledge.mechanism:
-            parts = knowledge.mechanism.parts
-            inputs = next((part for part in parts if part.stage == "inputs"), knowledge.mechanism)
+            inputs = knowledge.mechanism.input_part
         reader = base
         if self.model:
             reader = public.learned.recall(

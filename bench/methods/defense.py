@@ -85,6 +85,11 @@ class Defense(Method, ABC):
         """The defenses of which it is made: itself, unless it is a combination."""
         return (self,)
 
+    @property
+    def input_part(self) -> Defense:
+        """The part that changes what is sent of the texts; itself if no part is for that alone."""
+        return next((part for part in self.parts if part.stage == "inputs"), self)
+
     def protected_inputs(self, session: Session) -> Callable[[Tokens], Ragged]:
         """For the stage `inputs`: the vectors [T, d] at the cut that the customer sends for texts."""
         raise NotImplementedError(f"{self.name} has no stage 'inputs'")

@@ -97,7 +97,7 @@ def granted_mechanism(attack: Attack, defense: Defense) -> Defense:
     """The part of a combination that changes the texts; the whole defense for attacks on labels."""
     if Goal.LABEL in attack.threat.goals:
         return defense
-    return next((part for part in defense.parts if part.stage == "inputs"), defense)
+    return defense.input_part
 
 
 def knowledge_for(
