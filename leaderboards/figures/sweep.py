@@ -33,6 +33,7 @@ from leakboard.leaderboards.tables import (
     format_parameters,
     results_under,
     style_of,
+    text_of,
     varying_names,
 )
 
@@ -125,7 +126,7 @@ def _by_setting(table: ResultsTable, against: str) -> Iterator[Swept]:
 def _by_attack(table: ResultsTable, goal: Goal, against: str, attack: str) -> Iterator[Swept]:
     """Points for each setting and version of an attack, and a constant line for the strongest other attack."""
     versions = {
-        (leak.attack.name, str(sorted(leak.attack.params.items()))): dict(leak.attack.params)
+        (leak.attack.name, text_of(leak.attack)): dict(leak.attack.params)
         for leak in _leaks(table)
         if attack in (STRONGEST, leak.attack.name)
     }
