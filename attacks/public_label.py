@@ -145,13 +145,14 @@ class PublicLabel(Attack):
             return tokens if reader is base else retokenised(tokens, base, reader)
 
         def tuned(rng: Generator) -> Network:
-            sent = [public.tokens] * self.epochs
             if inputs:
                 sent = [
-                    words_of(inversion.simulate_vectors(inputs, base, tokens, 0, rng), base)
-                    for tokens in sent
+                    read(words_of(inversion.simulate_vectors(inputs, base, tokens, 0, rng), base))
+                    for tokens in [public.tokens] * self.epochs
                 ]
-            return self._tuned([read(tokens) for tokens in sent], public, reader, knowledge, rng)
+            else:
+                sent = [read(public.tokens)] * self.epochs
+            return self._tuned(sent, public, reader, knowledge, rng)
 
         law = spec_of(inputs).model_dump() if inputs else None
         key = json.dumps([self.name, self.epochs, self.model, self.precision, law])
