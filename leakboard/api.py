@@ -220,7 +220,7 @@ def choose(
     check_budget(max_cost)
     if 0 < max_cost < 0.1:  # it was a share once
         raise LeakboardError(
-            f"max_cost: points of utility, not a share: for {max_cost:g} of it give {100 * max_cost:g}"
+            f"max_cost: expected points of utility, not a share; for a share of {max_cost:g} give {100 * max_cost:g}"
         )
     source = published() if records is None else _results(records)
     return chosen(source.table, task, hide, max_cost, model)

@@ -134,7 +134,7 @@ def token_ids(tokenizer: Any, form: str, digits: int) -> NDArray[np.int32]:
         LeakboardError: no `{digits}` in the form, or a token of it is unknown to the tokeniser.
     """
     if form.count("{digits}") != 1:
-        raise LeakboardError(f"canary '{form}': expected exactly one {{digits}} in it")
+        raise LeakboardError(f"canary '{form}': expected exactly one {{digits}}")
     before, after = form.split("{digits}")
 
     def encode(texts: Sequence[str], special: bool = True) -> list[list[int]]:

@@ -100,8 +100,8 @@ class Writer:
 
         if self.positions is not None and len(prompt) + length > self.positions:
             raise LeakboardError(
-                f"a prompt of {len(prompt)} tokens and {length} to be written are more than the "
-                f"{self.positions} that the model can read; lower train.max_length"
+                f"a prompt of {len(prompt)} tokens and an answer of {length} exceed the "
+                f"{self.positions} tokens that the model can read; lower train.max_length"
             )
         cache = DynamicCache()
         out = self.model(

@@ -44,8 +44,8 @@ class Adapter:
         """
         if given is None:
             raise LeakboardError(
-                f"model '{self.name}': {self.folder} is an adapter, which changes a base model. Give that "
-                f"model, too: --base {self.base or 'MODEL'}"
+                f"model '{self.name}': {self.folder} is an adapter, which needs its base model. Name that "
+                f"model as well: --base {self.base or 'MODEL'}"
             )
         return given
 
@@ -66,8 +66,8 @@ def read_adapter(name: str, folder: Path) -> Adapter:
         if not (folder / required).is_file():
             raise adapter.wrong(
                 required,
-                "is missing. An adapter is read from safetensors only; write it by "
-                "save_pretrained of peft",
+                "is missing. Adapters are read from safetensors only; save yours with "
+                "peft's save_pretrained",
             )
     try:
         if (folder / CONFIG).stat().st_size > LARGEST_CONFIG:
@@ -85,7 +85,7 @@ def read_adapter(name: str, folder: Path) -> Adapter:
     except Refused as error:
         raise adapter.wrong(CONFIG, f"cannot be used: {error}") from error
     if not isinstance(content, dict):
-        raise adapter.wrong(CONFIG, "holds no JSON object")
+        raise adapter.wrong(CONFIG, "is not a JSON object")
     base = plain(content.get("base_model_name_or_path") or "", 200)
     return Adapter(name, folder, base, digest.hexdigest())
 
@@ -108,16 +108,18 @@ def merged(model: Any, tokenizer: Any, adapter: Adapter, base: str) -> Any:
         weights = load_file(adapter.folder / WEIGHTS)
     except Exception as error:  # any fault of the files has the same remedy
         raise LeakboardError(
-            f"model '{adapter.name}': {adapter.folder} could not be read as an adapter of peft "
-            f"({type(error).__name__}: {plain(error)}); save it again by save_pretrained"
+            f"model '{adapter.name}': {adapter.folder} could not be read as a peft adapter "
+            f"({type(error).__name__}: {plain(error)}); save it again with save_pretrained"
         ) from error
     longest = max((max(each.shape, default=0) for each in weights.values()), default=0)
     if getattr(config, "r", 0) > longest:  # peft would allocate the rank of the configuration
-        raise adapter.wrong(CONFIG, f"asks for rank {config.r}; the weights have no such dimension")
+        raise adapter.wrong(
+            CONFIG, f"asks for rank {config.r}, but no dimension of the weights is that large"
+        )
     if getattr(config, "is_prompt_learning", False):
         raise adapter.wrong(
             CONFIG,
-            f"describes {plain(config.peft_type, 40)}, which has no weights to merge; LoRA and its kin are supported",
+            f"describes {plain(config.peft_type, 40)}, which has no weights to merge; LoRA and its variants are supported",
         )
     config.inference_mode = True
     try:
@@ -143,7 +145,7 @@ def _other_base(adapter: Adapter, base: str, why: str) -> LeakboardError:
     named = f"; its configuration names '{adapter.base}'" if adapter.base else ""
     return LeakboardError(
         f"model '{adapter.name}': {adapter.folder / WEIGHTS} does not fit the base model '{base}' "
-        f"({why}). Name the model from which the training started{named}"
+        f"({why}). Name the model from which training started{named}"
     )
 
 
@@ -162,7 +164,7 @@ def _check_tokeniser(tokenizer: Any, adapter: Adapter, base: str) -> None:
         raise adapter.wrong(
             TOKENISER,
             f"differs from the tokeniser of the base model '{base}', for example in the token '{plain(word, 40)}'. "
-            "Name the model from which the training started",
+            "Name the model from which training started",
         )
 
 

@@ -66,7 +66,7 @@ class Backbone:
         """
         if self.head is None:
             raise LeakboardError(
-                f"model '{self.name}' predicts no next token; a task of language modelling needs "
+                f"model '{self.name}' does not predict the next token; a language modelling task needs "
                 "a causal model (GPT-2, OPT, Pythia, Llama, Mistral, Qwen, Gemma 3, Phi-3, OLMo 2, Falcon): dialogue-gpt, or a folder or hub id of one"
             )
         return self.head
@@ -145,14 +145,14 @@ class Backbone:
         if not ids.lengths.all():
             # Only if the tokeniser adds no special token; there is then no vector to average.
             raise LeakboardError(
-                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no token. "
+                f"model '{self.name}': {int((ids.lengths == 0).sum())} texts have no tokens. "
                 "Remove empty texts, or use a model whose tokeniser adds special tokens"
             )
         most = self.family.positions(self.model)
         longest = int(ids.lengths.max()) if len(ids) else 0
         if most is not None and longest > most:
             raise LeakboardError(
-                f"model '{self.name}' reads at most {most:,} tokens, and a text has {longest:,}; "
+                f"model '{self.name}' reads at most {most:,} tokens, but a text has {longest:,}; "
                 f"lower train.max_length to {most} or less"
             )
         types = out.get("token_type_ids")
@@ -184,7 +184,7 @@ class Backbone:
                 )
             except Exception as error:  # from jinja2, or raised by the template
                 raise LeakboardError(
-                    f"model '{self.name}': its chat template refuses the conversation of the roles "
+                    f"model '{self.name}': its chat template rejects a conversation with the roles "
                     f"{', '.join(turn['role'] for turn in turns)} ({plain(error)[:200]}); leave such rows out or "
                     "merge their messages"
                 ) from error
@@ -207,7 +207,7 @@ class Backbone:
         lost = sum(not any(row[: max_length - 1]) for row in rows)
         if lost:
             raise LeakboardError(
-                f"{lost} prompts fill all {max_length} tokens of an example, which leaves no token of their answers; "
+                f"{lost} prompts fill all {max_length} tokens of an example and leave none for the answers; "
                 "raise train.max_length, or shorten the prompts"
             )
         return rows

@@ -59,7 +59,7 @@ class Classifier:
         config = module.config
         if config.num_labels < 2:
             raise LeakboardError(
-                f"model '{name}': it predicts a number, not a class; only classifiers of two or more classes are audited"
+                f"model '{name}': it predicts a number, not a class; only classifiers with two or more classes can be audited"
             )
         if config.problem_type == "multi_label_classification":
             raise LeakboardError(
@@ -101,8 +101,8 @@ class Classifier:
             found = int(number) if number.isdecimal() else -1
         if not 0 <= found < len(self.labels):
             raise LeakboardError(
-                f"'{plain(label, 40)}' is no class of the model, which has {', '.join(self.labels[:10])}, or their "
-                f"numbers from 0 to {len(self.labels) - 1}"
+                f"'{plain(label, 40)}' is not a class of the model; expected {', '.join(self.labels[:10])}, or a class "
+                f"number from 0 to {len(self.labels) - 1}"
             )
         return found
 
@@ -232,6 +232,6 @@ def _classes(adapter: Adapter) -> int:
         raise adapter.wrong(
             WEIGHTS,
             "holds no classification head, which would be random. Train it with LoraConfig(task_type='SEQ_CLS'), which "
-            "saves the head, too",
+            "also saves the head",
         )
     return int(min(heads))

@@ -32,7 +32,7 @@ def device_of(name: str) -> str:
     if number and int(number) >= (there := torch.cuda.device_count()):
         raise LeakboardError(f"device: no {name}; the last CUDA device here is cuda:{there - 1}")
     if kind == "mps" and not torch.backends.mps.is_available():
-        raise LeakboardError("device: no GPU of Apple (mps) is available; use cpu")
+        raise LeakboardError("device: no Apple GPU (mps) is available; use cpu")
     return str(name)
 
 

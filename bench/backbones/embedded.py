@@ -17,17 +17,17 @@ LICENCES = {
 }
 """Licences of the weights; random weights need none."""
 EMBEDDED = {
-    "minilm": "all-MiniLM-L6-v2, a real encoder of 22.7 M parameters that needs no download",
+    "minilm": "all-MiniLM-L6-v2, a pretrained encoder with 22.7 M parameters that needs no download",
     "dialogue-gpt": "GPT-2 architecture, 1 M parameters, for language modelling; trained on the public "
     "half of the task dialogues",
-    "gemma": "Gemma 3 270M, a real causal language model (268 M parameters), with the extra `gemma`: weights of "
+    "gemma": "Gemma 3 270M, a pretrained causal language model (268 M parameters), with the extra `gemma`: weights of "
     "about four bits, dequantised once at first use; under the Gemma terms of use (ai.google.dev/gemma/terms)",
-    "mpnet": "all-mpnet-base-v2, a real encoder of 109 M parameters and 12 blocks, after `leakboard model get mpnet`; "
-    "fine-tuned on sentence pairs, those of QQP, SNLI and MultiNLI among them; Apache-2.0",
-    "smollm2": "SmolLM2 135M Instruct, a real causal language model (135 M parameters), after `leakboard model get "
+    "mpnet": "all-mpnet-base-v2, a pretrained encoder with 109 M parameters and 12 blocks, after `leakboard model get mpnet`; "
+    "fine-tuned on sentence pairs, including those of QQP, SNLI and MultiNLI; Apache-2.0",
+    "smollm2": "SmolLM2 135M Instruct, a pretrained causal language model (135 M parameters), after `leakboard model get "
     "smollm2`: weights of about four bits, dequantised once; instruction-tuned; Apache-2.0",
     "tiny-bert": "random weights, BERT architecture, for tests",
-    "tiny-deep-bert": "the same with six blocks",
+    "tiny-deep-bert": "tiny-bert with six blocks",
     "tiny-gpt2": "random weights, GPT-2 architecture, for tests",
     "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",

@@ -77,7 +77,7 @@ class ModelFolder:
         for key in ("attn_implementation", "_attn_implementation"):
             if content.get(key) not in ATTENTION:
                 raise self.wrong(
-                    CONFIG, f"sets {key} to another value than eager or sdpa; remove the key"
+                    CONFIG, f"sets {key} to a value other than eager or sdpa; remove the key"
                 )
         return content
 
@@ -111,7 +111,7 @@ def _scan_folder(name: str, folder: Path) -> ModelFolder:
     for path in sorted([*folder.glob("adapter_config.json"), *folder.glob("adapter_model.*")]):
         raise LeakboardError(
             f"model '{name}': {path} is an adapter, which is not loaded. Merge it into the weights "
-            "(merge_and_unload of peft) and save these, or remove it"
+            "(peft's merge_and_unload) and save these, or remove it"
         )
     hashed = _files(name, folder, "*.safetensors")
     if not hashed:
@@ -166,7 +166,7 @@ def _weights(name: str, folder: Path, hashed: dict[str, str]) -> tuple[str, ...]
     for file in dict.fromkeys(str(file) for file in places.values()):
         if file not in hashed:
             raise LeakboardError(
-                f"model '{name}': {index} names '{plain(file, 80)}', which is no .safetensors file of "
+                f"model '{name}': {index} names '{plain(file, 80)}', which is not a .safetensors file in "
                 "this folder. Weights are read from safetensors inside the folder only; convert the "
                 "model with safetensors and save it again"
             )
@@ -184,7 +184,7 @@ def _files(name: str, folder: Path, pattern: str) -> dict[str, str]:
             )
         # Opening a pipe would block.
         if not path.is_file():
-            raise LeakboardError(f"model '{name}': {path} is no regular file; remove it")
+            raise LeakboardError(f"model '{name}': {path} is not a regular file; remove it")
         with path.open("rb") as file:
             checksums[path.name] = hashlib.file_digest(file, "sha256").hexdigest()
     return checksums

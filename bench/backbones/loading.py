@@ -105,7 +105,7 @@ def model_folder(name: str) -> Path:
     if name == "minilm":
         spec = importlib.util.find_spec(MINILM)
         if spec is None or not spec.submodule_search_locations:
-            raise MissingExtra("the embedded model 'minilm'", "offline")
+            raise MissingExtra("the model 'minilm'", "offline")
         return Path(spec.submodule_search_locations[0]) / "model"
     path = place(name, "model")
     if path.is_dir():
@@ -114,7 +114,7 @@ def model_folder(name: str) -> Path:
         return quantised.folder(path, name)
     if "/" not in name or name.startswith((".", "/", "~")):
         raise LeakboardError(
-            f"model '{name}' is neither an embedded model, nor a folder, nor a hub id "
+            f"model '{name}' is neither a model that `leakboard model list` names, nor a folder, nor a hub id "
             f"(owner/name). {did_you_mean(name, EMBEDDED)}"
         )
     return _download(name)
@@ -216,7 +216,8 @@ def check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
     labels = settings.get("num_labels")
     if isinstance(labels, int | float) and labels > MOST_LABELS:
         raise files.wrong(
-            CONFIG, f"asks for {labels:,} labels, and no head is read from it; remove num_labels"
+            CONFIG,
+            f"asks for {labels:,} labels, but no head is read from this folder; remove num_labels",
         )
     tensors, _ = _weight_counts(files)
     for key, count in _counts(settings):
@@ -225,7 +226,7 @@ def check_settings(files: ModelFolder, settings: dict[str, Any]) -> None:
                 CONFIG, f"asks for {count} blocks; the weights hold {tensors} tensors"
             )
         if count > MOST_COUNT:
-            raise files.wrong(CONFIG, f"sets {key} to {count:,}; at most {MOST_COUNT:,} is taken")
+            raise files.wrong(CONFIG, f"sets {key} to {count:,}; the limit is {MOST_COUNT:,}")
 
 
 def _counts(settings: Any, key: str = "") -> Iterator[tuple[str, float]]:
@@ -247,7 +248,7 @@ def check_size(files: ModelFolder, config: Any, loader: Any) -> None:
     if parameters := too_large(config, loader, numbers):
         raise files.wrong(
             "config.json",
-            f"describes a model of {parameters:,} numbers; the weights hold {numbers:,}",
+            f"describes a model with {parameters:,} parameters, but the weights hold {numbers:,}",
         )
 
 

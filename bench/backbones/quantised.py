@@ -85,7 +85,7 @@ def dequantise(file: Path, model: str, into: Path) -> None:
         numbers = sum(int(tensor.n_elements) for tensor in _reader(file, model).tensors)
         if parameters := too_large(config, loader, numbers):
             raise LeakboardError(
-                f"model '{model}': {file} describes a model of {parameters:,} numbers and holds {numbers:,}; fetch it again"
+                f"model '{model}': {file} describes a model with {parameters:,} parameters, but holds {numbers:,}; fetch it again"
             )
         weights, report = loader.from_pretrained(
             file.parent, **where, config=config, dtype=torch.float32, output_loading_info=True

@@ -81,7 +81,7 @@ def checked(path: Path) -> list[str]:
     for key in ("normalizer", "decoder"):
         if (factor := growth(content.get(key))) > MOST_GROWTH:
             raise ValueError(
-                f"its {key} can make a text {factor:.3g} times longer; at most {MOST_GROWTH:,} is taken"
+                f"its {key} can make a text {factor:.3g} times longer; the limit is {MOST_GROWTH:,}"
             )
     return [part["pattern"]["String"] for part in parts(content) if "String" in str(part)]
 
@@ -90,7 +90,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """A JSON object without a repeated key, of which two readers could take different ones."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return found
 
 
@@ -142,7 +142,7 @@ def tried(tokenizer: Any, patterns: list[str]) -> None:
     """
     added = max(tokenizer.num_special_tokens_to_add(pair) for pair in (False, True))
     if added > MOST_ADDED:
-        raise ValueError(f"it adds {added:,} tokens to a text; at most {MOST_ADDED} is taken")
+        raise ValueError(f"it adds {added:,} tokens to a text; the limit is {MOST_ADDED}")
     for text in probes(patterns):
         with suppress(Exception):  # an honest one may lack a character; an error of Rust is none
             tokenizer.decode(tokenizer.encode(text).ids)

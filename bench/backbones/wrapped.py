@@ -60,7 +60,7 @@ def wrap_language_model(module: Any, tokenizer: Any, name: str = "") -> Backbone
     name = name or type(inner).__name__
     if not hasattr(getattr(inner, "config", None), "model_type"):
         raise LeakboardError(
-            f"model: expected a path, or a model of transformers or peft, got {type(module).__name__}"
+            f"model: expected a path, or a transformers or peft model, got {type(module).__name__}"
         )
     family = family_of(inner.config.model_type, name)
     output = inner.get_output_embeddings()
@@ -85,7 +85,7 @@ def _check_parts(module: Any, backbone: Backbone) -> None:
         if float((chance * (whole.log_softmax(-1) - ours).abs()).sum(-1).mean()) < bound:
             return
     raise LeakboardError(
-        f"model: {backbone.name} predicts something else than its base model with its output layer, as after prompt "
+        f"model: {backbone.name} does not predict what its base model and output layer predict, as after prompt "
         "tuning, or with an adapter on the output layer. Merge the adapter first (merge_and_unload), or leave out "
         "such layers"
     )

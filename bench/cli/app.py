@@ -73,7 +73,8 @@ Tasks = Annotated[
 Models = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", help="An embedded model, a folder, or a hub id, instead of the suite's."
+        "--model",
+        help="Use this model instead of the suite's: a name from `leakboard model list`, a folder, or a hub id.",
     ),
 ]
 Data = Annotated[
@@ -81,7 +82,7 @@ Data = Annotated[
     typer.Option(
         "--data",
         envvar="LEAKBOARD_DATA",
-        help="Folder of datasets: one subfolder each, with train.tsv, dev.tsv and test.tsv.",
+        help="Folder with one subfolder per dataset, which holds train.tsv, dev.tsv and test.tsv.",
     ),
 ]
 Device = Annotated[
@@ -104,21 +105,25 @@ Precisions = Annotated[
         "--precision",
         metavar="float32|bf16",
         help="Train in this number format instead of the suite's. bf16 takes about half the time on "
-        "processors with units for it, and gives other cells.",
+        "processors that support it. Results in the two formats are stored as separate cells.",
     ),
 ]
 AttackOption = typer.Option(
     "--attack",
     metavar="paper|strongest|NAME",
-    help="The attack to report: `paper` for those of the defense's authors, `strongest`, or a name.",
+    help="The attack to report: `strongest`, `paper` (the attacks that the defense's authors used), or a name.",
     autocompletion=complete_attack,
 )
 Goals = typer.Option(
     "--goal",
-    help="inputs, identity, labels, attributes, secrets, members or model, or a synonym such as texts.",
+    help="What an attacker wants: inputs, identity, labels, attributes, secrets, members or model; or a synonym "
+    "such as texts.",
 )
 Budget = Annotated[
-    float, typer.Option("--budget", help="Points of utility that a defense may cost.")
+    float,
+    typer.Option(
+        "--budget", help="Largest cost of a defense, in points of utility (one point is 0.01)."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -144,7 +149,7 @@ def main() -> None:
         code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             complaints.print(
-                "\nStopped. Every finished cell is kept; the same command goes on from there."
+                "\nStopped. All finished cells are saved; run the same command again to continue."
             )
         sys.exit(TERMINATED if code == INTERRUPTED and received else code)
     except LeakboardError as error:
@@ -171,7 +176,7 @@ def _check_word(word: str) -> None:
         raise LeakboardError(f"'{plain(word, 80)}' is not UTF-8 text; rename it") from error
     if len(word) > LONGEST or "\0" in word:
         raise LeakboardError(
-            f"'{plain(word, 80)}' is not a valid argument: longer than {LONGEST} characters, or with a NUL"
+            f"'{plain(word, 80)}' is not a valid argument: it has more than {LONGEST} characters, or contains a NUL"
         )
 
 

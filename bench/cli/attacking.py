@@ -36,14 +36,14 @@ def attack(
     model: Annotated[
         str,
         typer.Option(
-            help="The public model that was fine-tuned: an embedded one, a folder, or a hub id."
+            help="The public model that was fine-tuned: a name from `leakboard model list`, a folder, or a hub id."
         ),
     ],
     attacks: Annotated[
         list[str] | None,
         typer.Option(
             "--attack",
-            help="Run only this attack, written as in a suite (default: all but the costly ones).",
+            help="Run only this attack, written as in a suite (default: all except the costly ones).",
             autocompletion=complete_attack,
         ),
     ] = None,
@@ -59,7 +59,7 @@ def attack(
     defense: Annotated[
         str | None,
         typer.Option(
-            help="The defense, for attacks that know its mechanism: 'sap: {eta: 75}'.",
+            help="The defense that was used, such as 'sap: {eta: 75}', for attacks that know its mechanism.",
             autocompletion=complete_defense,
         ),
     ] = None,
@@ -75,7 +75,7 @@ def attack(
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
-    """Attack a transcript that was recorded around a system of your own. The system itself is not needed.
+    """Attack a transcript that was recorded from your own system. The system itself is not needed.
 
     Example: leakboard attack sent/ --model minilm --truth train.csv --auxiliary sst2
     """
@@ -84,7 +84,9 @@ def attack(
     if truth is None and out is None and form == "table":
         raise LeakboardError("give --truth FILE to score the guesses, or --out FILE to keep them")
     if attribute and truth is None:
-        raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
+        raise LeakboardError(
+            "--attribute names a column of the --truth file; give --truth FILE as well"
+        )
     found = leakboard.attack(
         folder,
         model,
@@ -109,8 +111,8 @@ def report(
         str,
         typer.Argument(
             metavar="SUITE|DIR|TRANSCRIPT|JSON",
-            help="Records, the folder of a transcript (with --model and --truth), or a file of `attack --out` or "
-            "`audit --out`.",
+            help="Records, the folder of a transcript (with --model and --truth), or a file written by "
+            "`attack --out` or `audit --out`.",
         ),
     ],
     to: Annotated[Path, typer.Option("--to", "--out", help="The .html file to write.")] = Path(
@@ -118,7 +120,9 @@ def report(
     ),
     task: Annotated[
         str | None,
-        typer.Option(help="Compare defenses on this task (default: the one with most records)."),
+        typer.Option(
+            help="Compare defenses on this task (default: the one with the most records)."
+        ),
     ] = None,
     budget: Budget = 3.0,
     model: Annotated[
@@ -134,10 +138,11 @@ def report(
     device: Device = "auto",
     quiet: Quiet = False,
 ) -> None:
-    """Write a report of two pages for decision makers, as one self-contained HTML file.
+    """Write a two-page report for decision makers, as one self-contained HTML file.
 
-    It says what the provider can read, what helps within the budget, and what to do next. Print it as PDF from a browser.
-    For a transcript, leakage is that of your own system; defenses come from the published records.
+    It says what the provider can read, what helps within the budget, and what to do next.
+    To get a PDF, print it from a browser.
+    For a transcript, the report shows the leakage of your own system, and defenses from the published records.
 
     Examples: leakboard report results/published/matrix --task sst2
 
@@ -159,7 +164,7 @@ def report(
     elif "data" in attacked:  # it may come from the environment
         del attacked["data"]
     written = leakboard.report(source, to, task=task, max_cost=budget, **attacked)
-    console.print(f"written to {written}; print it as PDF from a browser", highlight=False)
+    console.print(f"written to {written}; to get a PDF, print it from a browser", highlight=False)
 
 
 @app.command()
@@ -183,7 +188,7 @@ def detect(
         str, typer.Option(help="An installed spaCy pipeline, or the folder of a pipeline.")
     ] = "en_core_web_sm",
     split: Annotated[
-        str | None, typer.Option(help="The split to use (default: dev, or all of a file).")
+        str | None, typer.Option(help="The split to use (default: dev; for a file, all rows).")
     ] = None,
     limit: Limit = None,
     data: Data = None,
@@ -191,8 +196,9 @@ def detect(
 ) -> None:
     """Measure secret detectors: the share of marked secrets that they find, and how much text they mask.
 
-    `results/README.md` explains the measures. Example: leakboard detect presidio_synth wnut17
-    --data ~/datasets
+    `results/README.md` explains the measures.
+
+    Example: leakboard detect presidio_synth wnut17 --data ~/datasets
     """
     from leakboard.bench.scoring import compare_detectors, measure_detector
 

@@ -16,18 +16,18 @@ def audit(
     model: Annotated[
         str,
         typer.Argument(
-            help="The trained model: a folder, a PEFT adapter (with --base), an embedded model, or a hub id."
+            help="The trained model: a folder, a PEFT adapter (with --base), a name from `leakboard model list`, or a hub id."
         ),
     ],
     members: Annotated[
         Path,
         typer.Option(
-            help="Texts that it was trained on: a .txt file with a text on each line, or a .csv, .tsv or .parquet file."
+            help="Texts that the model was trained on: a .txt file with one text per line, or a .csv, .tsv or .parquet file."
         ),
     ],
     others: Annotated[
         Path,
-        typer.Option(help="Texts of the same kind and source that it was not trained on."),
+        typer.Option(help="Texts of the same kind and source that the model was not trained on."),
     ],
     base: Annotated[
         str | None,
@@ -37,28 +37,30 @@ def audit(
     ] = None,
     public: Annotated[
         Path | None,
-        typer.Option(help="Further texts that it was not trained on, with which rmia compares."),
+        typer.Option(
+            help="More texts that the model was not trained on; the attack rmia compares with them."
+        ),
     ] = None,
     secrets: Annotated[
         Path | None,
         typer.Option(
-            help="A table with the columns text and secret: which secrets does the model print?"
+            help="A table with the columns text and secret, to test which secrets the model prints."
         ),
     ] = None,
     coins: Annotated[
         bool,
         typer.Option(
             "--coins",
-            help="Say that a fair coin decided whether each text is a member. The audit then proves a bound on ε.",
+            help="Declare that a fair coin decided whether each text is a member. The audit then proves a lower bound on ε.",
         ),
     ] = False,
-    delta: Annotated[float, typer.Option(help="δ of the bound that --coins allows.")] = 1e-5,
-    text: Annotated[str, typer.Option(help="The column of the texts.")] = "text",
+    delta: Annotated[float, typer.Option(help="With --coins: the δ at which ε is bounded.")] = 1e-5,
+    text: Annotated[str, typer.Option(help="Name of the column with the texts.")] = "text",
     label: Annotated[
-        str, typer.Option(help="The column of the labels, if the model is a classifier.")
+        str, typer.Option(help="Name of the column with the labels, if the model is a classifier.")
     ] = "label",
     max_length: Annotated[
-        int, typer.Option(help="Largest number of tokens of a text; longer ones are cut.")
+        int, typer.Option(help="Maximum number of tokens of a text; longer texts are truncated.")
     ] = 512,
     budget: Budget = 3.0,
     everything: All = False,
@@ -69,12 +71,13 @@ def audit(
         typer.Option("--out", "--to", help="Write the results to this JSON file, for `report`."),
     ] = None,
     device: Device = "auto",
-    seed: Annotated[int, typer.Option(help="Seed of sampled continuations.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for sampling continuations.", min=0)] = 0,
 ) -> None:
-    """Audit a language model or a classifier that is trained already: does it give away its training texts?
+    """Audit a trained language model or classifier: does it reveal which texts it was trained on?
 
-    An attacker who has the model, and a text, asks whether the text was in the training. Take texts of the training
-    (members) and held-out texts of the same source (others). An AUC of 0.5 is a coin toss; at 1.0 every text is identified.
+    An attacker who has the model and a text infers whether the model was trained on that text.
+    Give texts from the training set (members) and held-out texts from the same source (others).
+    An AUC of 0.5 is a coin toss; at 1.0 the attacker tells every member from every other text.
 
     Examples: leakboard audit adapter/ --base dialogue-gpt --members train.txt --others heldout.txt
 

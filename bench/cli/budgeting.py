@@ -65,8 +65,8 @@ def budget_tables(
         f"and {0.2 * len(budgets):.0f} MB of records."
     )
     yield Text(
-        "Not counted: attacks that compute on the processor, the search of nearest words, loading of data. "
-        f"Numbers of the accelerator: {hardware.source}",
+        "Not counted: attacks that run on the CPU, nearest-neighbour search among words, and loading data. "
+        f"Source of the accelerator's figures: {hardware.source}",
         "dim",
     )
 

@@ -1,4 +1,4 @@
-"""The command `doctor`: is everything here that Leakboard needs, and how to get what is missing."""
+"""The command `doctor`, which checks the installation and says how to get what is missing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Check:
 def doctor(form: Format = "table", quiet: Quiet = False) -> None:
     """Check the installation: packages, devices, disk, memory, models, data, cache and environment variables.
 
-    Exits with code 1 if something is broken. With --quiet only what is broken is shown.
+    Exits with code 1 if something is broken. With --quiet, shows only what is broken.
 
     Example: leakboard doctor
     """
@@ -100,7 +100,7 @@ def packages() -> Iterator[Check]:
             "packages",
             "leakboard",
             "broken",
-            "it is not installed",
+            "not installed",
             "pip install -e '.[cpu,offline]'",
         )
         return
@@ -109,7 +109,9 @@ def packages() -> Iterator[Check]:
     if Requirement(f"python{wanted}").specifier.contains(found):
         yield Check("packages", "Python", "ok", f"{found} ({wanted})")
     else:
-        yield Check("packages", "Python", "broken", f"{found}, expected {wanted}", "install one")
+        yield Check(
+            "packages", "Python", "broken", f"{found}, expected {wanted}", "install such a version"
+        )
     for each in requires:
         extra = str(each.marker).rpartition("==")[2].strip(' "') if each.marker else ""
         if extra != "dev":
@@ -138,7 +140,7 @@ def devices() -> Iterator[Check]:
         import torch
     except (ImportError, OSError) as error:  # a library of the GPU may be missing
         yield Check(
-            "devices", "torch", "broken", plain(error, 200), "install it again: https://pytorch.org"
+            "devices", "torch", "broken", plain(error, 200), "reinstall it: https://pytorch.org"
         )
         return
     cores = f"{os.cpu_count()} cores, torch uses {torch.get_num_threads()} threads"
@@ -149,7 +151,7 @@ def devices() -> Iterator[Check]:
             "devices", f"cuda:{i}", "ok", f"{about.name}, {about.total_memory / GIB:.0f} GiB"
         )
     if torch.backends.mps.is_available():
-        yield Check("devices", "mps", "ok", "GPU of Apple")
+        yield Check("devices", "mps", "ok", "Apple GPU")
 
 
 def space() -> Iterator[Check]:
@@ -161,7 +163,11 @@ def space() -> Iterator[Check]:
     free = psutil.virtual_memory().available / GIB
     state: State = "ok" if free >= LEAST_MEMORY else "broken"
     yield Check(
-        "space", "memory", state, f"{free:.1f} GiB free", "" if state == "ok" else "close programs"
+        "space",
+        "memory",
+        state,
+        f"{free:.1f} GiB free",
+        "" if state == "ok" else "close other programs",
     )
     cache = cache_folder()
     for name, folder in (
@@ -222,17 +228,19 @@ def data() -> Iterator[Check]:
     try:
         folder = data_folder(None)
     except LeakboardError as error:
-        yield Check("data", "LEAKBOARD_DATA", "broken", str(error), "name a folder that exists")
+        yield Check(
+            "data", "LEAKBOARD_DATA", "broken", str(error), "set it to a folder that exists"
+        )
         return
     yield Check("data", ", ".join(GENERATED), "ok", "generated, nothing to fetch")
     for name, entry in CATALOGUE.items():
         if folder is not None and (folder / entry.folder).is_dir():
             yield Check("data", name, "ok", str(folder / entry.folder))
         elif entry.hub is not None:
-            get = "from the hub at first use, with pip install 'leakboard[hub]'"
+            get = "downloaded from the hub at first use, after pip install 'leakboard[hub]'"
             yield Check("data", name, "missing", f"hub: {entry.hub.repo}", get)
         else:
-            get = f"put it into the folder of --data as {entry.folder}"
+            get = f"put it into the --data folder as {entry.folder}"
             yield Check("data", name, "missing", entry.origin or "not on the hub", get)
 
 

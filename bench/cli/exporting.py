@@ -19,10 +19,12 @@ def export(
     source: Source,
     file: Annotated[
         Path | None,
-        typer.Argument(help="Ends in .csv, .parquet, .json, .tex or .md; or use --out."),
+        typer.Argument(
+            help="The file to write, ending in .csv, .parquet, .json, .tex or .md (or use --out)."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "--to", help="The file to write, in place of FILE.")
+        Path | None, typer.Option("--out", "--to", help="The file to write, instead of FILE.")
     ] = None,
     form: Annotated[
         PaperForm | None,
@@ -72,7 +74,7 @@ def plot(
             help="A kind of figure (default: tradeoff), then a suite or a folder of records.",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "--to", help="Folder of the figures.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "--to", help="Folder for the figures.")] = Path(
         "plots"
     ),
     goal: Annotated[str | None, Goals] = None,
@@ -80,38 +82,46 @@ def plot(
     against: Annotated[
         str | None,
         typer.Option(
-            help="Draw leakage and utility against this: cut, or any parameter that was swept."
+            help="Draw leakage and utility against `cut`, or against any parameter that was swept."
         ),
     ] = None,
     width: Annotated[
         str,
         typer.Option(
-            help="Inches, or column (3.3) or text (7) of a paper; letters keep their size."
+            help="Width in inches, or `column` (3.3) or `text` (7), as in a paper; the font size stays the same."
         ),
     ] = "text",
     title: Annotated[str, typer.Option(help="Title above the figure (default: none).")] = "",
     form: Annotated[
         list[str] | None,
-        typer.Option("--format", help="png, svg or pdf; several with commas (default: all)."),
+        typer.Option(
+            "--format", help="png, svg or pdf; separate several with commas (default: all)."
+        ),
     ] = None,
     style: Annotated[
-        str | None, typer.Option(help="Style of matplotlib: a name that it knows, or a file.")
+        str | None,
+        typer.Option(help="Matplotlib style: the name of an available style, or a file."),
     ] = None,
 ) -> None:
-    """Draw leakage against cost, or another figure, as PNG, SVG and PDF; the caption is in a .txt file beside them.
+    """Draw leakage against cost, or another figure, as PNG, SVG and PDF; the caption is in a .txt file next to them.
 
     KIND is tradeoff (the default), or one of these:
 
-    goals: for each of many defenses, the leakage of every goal and the cost.
+    goals: the cost of each defense, and its leakage for every goal.
 
-    printed: empirical privacy and utility of a suite that mirrors a paper, with the paper's own points.
+    printed: empirical privacy and utility of a suite that mirrors a paper, next to the values printed in the paper.
 
-    sends: success against the number of messages about a text, with the guarantee for all of them.
+    sends: attack success against the number of messages about a text, with the privacy guarantee for all of them.
 
     memory: exposure of canaries in released models under every defense.
 
-    training, sensitivity, bars, pca: for label privacy. Leakage over the training steps; utility against leakage at
-    each strength; both for every setting; what was sent, coloured by label (one seed).
+    training: for labels, leakage over the training steps.
+
+    sensitivity: for labels, utility against leakage at each strength of a defense.
+
+    bars: for labels, utility and leakage of every setting.
+
+    pca: for labels, principal components of what was sent, coloured by label (one seed).
 
     Examples: leakboard plot smoke --goal labels
 

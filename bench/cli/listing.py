@@ -43,7 +43,11 @@ def catalogue() -> dict[str, dict[str, str]]:
             f"guesses: {_words(attack.threat.goals)}",
             f"reads: {_words(attack.threat.reads, ' or ') or 'nothing'}",
             f"knows: {_words(attack.threat.knows) or 'nothing else'}",
-            *(["costly: `attacks: all` leaves it out; name it"] if attack.costly else []),
+            *(
+                ["costly: `attacks: all` leaves it out; to run it, name it in the suite"]
+                if attack.costly
+                else []
+            ),
         )
         for name, attack in registry.attacks().items()
     }
@@ -62,7 +66,7 @@ def catalogue() -> dict[str, dict[str, str]]:
     models = {
         **EMBEDDED,
         "a folder or hub id": FAMILIES,
-        "a file .gguf": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gguf`)",
+        "a .gguf file": "Llama, Qwen 2/3 or Gemma 3 (text), dequantised once (extra `gguf`)",
     }
     suites = {name: load_suite(name).description for name in suite_names()}
     return {
@@ -276,7 +280,7 @@ def duration(cells: Sequence[PlannedCell], records: Iterable[Record]) -> str:
         if of:
             seconds.append(median(of))
     if not seconds:
-        return "the duration is not known, since no such cell was run before; `run` estimates it after the first steps"
+        return "the duration is unknown, since no similar cell has been run; `run` estimates it after the first steps"
     estimate = f"about {format_duration(fmean(seconds) * len(cells))} in one process"
     return f"{estimate}, estimated from earlier runs, perhaps on another machine"
 

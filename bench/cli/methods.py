@@ -24,7 +24,7 @@ def check(
     ],
     form: Format = "table",
 ) -> None:
-    """Check that a defense or an attack keeps the rules for methods, on a tiny model.
+    """Check on a tiny model that a defense or an attack follows the rules for methods.
 
     Example: leakboard check sap
     """

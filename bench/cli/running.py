@@ -50,12 +50,12 @@ def list_(
     text: Annotated[
         str | None,
         typer.Argument(
-            metavar="TEXT", help="A goal such as label, or part of a name or of a description."
+            metavar="TEXT", help="A goal such as label, or part of a name or description."
         ),
     ] = None,
     form: Format = "table",
 ) -> None:
-    """List defenses, attacks, tasks, models and suites; with TEXT, those of a goal, or details of matching entries.
+    """List defenses, attacks, tasks, models and suites. With TEXT: those for a goal, or details of matching entries.
 
     Examples: leakboard list
 
@@ -95,12 +95,14 @@ def plan(
         typer.Option(
             "--as",
             metavar="NAME|DIR",
-            help="With --on: a model in place of the suite's, such as roberta-large; only its config.json is needed.",
+            help="With --on: a model instead of the suite's, such as roberta-large; only its config.json is needed.",
         ),
     ] = None,
     efficiency: Annotated[
         float,
-        typer.Option(min=0.001, max=1, help="With --on: share of the peak rate that is reached."),
+        typer.Option(
+            min=0.001, max=1, help="With --on: share of the hardware's peak rate that is reached."
+        ),
     ] = 0.3,
     price: Annotated[
         float | None, typer.Option(min=0, help="With --on: price of an hour on one accelerator.")
@@ -108,7 +110,7 @@ def plan(
     power: Annotated[
         bool,
         typer.Option(
-            help="Show what the suite's seeds can decide, from the spread of earlier records."
+            help="Show which differences the suite's seeds can detect, from the spread of earlier records."
         ),
     ] = False,
     pilot: Annotated[
@@ -125,7 +127,9 @@ def plan(
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
-    """Show the cells of a suite, which are done, and how long the run will take.
+    """Show the cells of a suite, which of them are done, and how long the others will take.
+
+    A cell is one model, fine-tuned once under one defense with one seed, and then attacked.
 
     Examples: leakboard plan smoke
 
@@ -151,7 +155,7 @@ def plan(
     hardware = accelerator(on) if on else None
     if hardware is None and (as_ is not None or price is not None):
         raise LeakboardError(
-            "--as and --price describe a budget; name the hardware, too: --on h100"
+            "--as and --price need --on, which names the hardware, such as --on h100"
         )
     with waiting("loading data and models", form, quiet):
         planned = make_plan(loaded, data)
@@ -215,18 +219,18 @@ def run(
         str | None,
         typer.Option(
             metavar="KEY",
-            help="Instead of a suite: run the cell of this record in results/ again, with its attacks.",
+            help="Instead of a suite: run the cell of this record in results/ again, with all its attacks.",
         ),
     ] = None,
     workers: Annotated[
         int,
         typer.Option(
-            min=1, help="Number of processes that run cells in parallel; they share the processors."
+            min=1, help="Number of processes that run cells in parallel; they share the CPU cores."
         ),
     ] = 1,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="auto|HOST:PORT", help="Run the cells as tasks of a Ray cluster."),
+        typer.Option(metavar="auto|HOST:PORT", help="Run the cells as tasks on a Ray cluster."),
     ] = None,
     gpu_memory: Annotated[
         float | None,
@@ -239,20 +243,20 @@ def run(
         typer.Option(metavar="I/N", help="Run only part I of N of the cells, as in a job array."),
     ] = None,
     attempts: Annotated[
-        int, typer.Option(min=1, help="How often a cell is tried if its process dies.")
+        int, typer.Option(min=1, help="Number of times that a cell is tried if its process dies.")
     ] = 2,
     log_to: Annotated[
         str | None,
         typer.Option(
             metavar="mlflow[:ADDRESS]",
-            help="Log settings, curves and artefacts of each cell to MLflow (or set MLFLOW_TRACKING_URI).",
+            help="Log the settings, curves and artefacts of each cell to MLflow (or set MLFLOW_TRACKING_URI).",
         ),
     ] = None,
     budget: Budget = 3.0,
     form: Format = "table",
     quiet: Quiet = False,
 ) -> None:
-    """Run the missing cells of a suite. You can interrupt it; the same command continues.
+    """Run the missing cells of a suite. You can interrupt the run; the same command continues it.
 
     Examples: leakboard run smoke
 
@@ -271,7 +275,7 @@ def run(
     engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
     if (suite is None) == (record is None):
-        raise LeakboardError("give a SUITE, or --record KEY, and not both")
+        raise LeakboardError("give either a SUITE or --record KEY, not both")
     if record is not None:
         if (
             task

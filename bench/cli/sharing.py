@@ -29,7 +29,9 @@ def diff(
     old: Annotated[str, typer.Argument(help=f"Records: {SOURCE}.")],
     new: Annotated[
         str | None,
-        typer.Argument(help="The newer records, given like OLD (default: the published records)."),
+        typer.Argument(
+            help="The newer records, specified like OLD (default: the published records)."
+        ),
     ] = None,
     form: Annotated[str, typer.Option("--format", help="table, csv or json.")] = "table",
     clear: Annotated[
@@ -39,7 +41,7 @@ def diff(
 ) -> None:
     """Show what changed between two sets of records, and why: setting by setting, with intervals.
 
-    Reasons are: version of the method, data, model, training, number of seeds, attack, or code.
+    What can differ: version of the method, data, model, training, number of seeds, attack, or code.
 
     Examples: leakboard diff leakboard-v0.1.0-records.parquet results/published
 
@@ -63,7 +65,7 @@ def diff(
 
 @app.command()
 def snapshot(
-    file: Annotated[Path, typer.Argument(help="Ends in .parquet.")],
+    file: Annotated[Path, typer.Argument(help="The .parquet file to write.")],
     sources: Sources = None,
     enter: Annotated[
         bool,
@@ -75,13 +77,17 @@ def snapshot(
 ) -> None:
     """Archive records in one file, byte for byte. `diff`, and `leakboard.load` in Python, read it.
 
-    Every release has such a file of the published records. Example: leakboard snapshot before.parquet smoke
+    Every release has such a file of the published records.
+
+    Example: leakboard snapshot before.parquet smoke
     """
     import leakboard
     from leakboard.leaderboards.results import enter as entered
 
     if enter and sources:
-        raise LeakboardError("--enter numbers the published records: leave out the sources")
+        raise LeakboardError(
+            "--enter numbers the published records, and no others: leave out the sources"
+        )
     if enter:
         console.print(str(entered(datetime.now(UTC).date())), highlight=False)
     written = leakboard.snapshot(file, *(sources or ()))
@@ -93,15 +99,19 @@ def snapshot(
 @app.command()
 def push(
     to: Annotated[
-        str, typer.Argument(metavar="hf://OWNER/NAME", help="Created if it does not exist.")
+        str,
+        typer.Argument(
+            metavar="hf://OWNER/NAME", help="The repository, created if it does not exist."
+        ),
     ],
     sources: Sources = None,
     quiet: Quiet = False,
 ) -> None:
     """Upload records to a dataset repository of the Hugging Face hub. Log in with `hf auth login` first.
 
-    `show`, `export`, `plot`, `board`, `findings`, `report` and `diff` take hf://OWNER/NAME, too. Example: leakboard push
-    hf://me/leakboard-records smoke
+    `show`, `export`, `plot`, `board`, `findings`, `report` and `diff` also read records from hf://OWNER/NAME.
+
+    Example: leakboard push hf://me/leakboard-records smoke
     """
     import leakboard
 

@@ -43,15 +43,16 @@ def submit(
 ) -> None:
     """Pack the records of suites into one file, which others can verify.
 
-    Runs all checks of `verify` except for running cells again. Example: leakboard submit
-    my-suite --method "My noise" --link https://example.org/paper
+    Runs all checks of `verify` except for running cells again.
+
+    Example: leakboard submit my-suite --method "My noise" --link https://example.org/paper
     """
     from leakboard.bench.submissions import Report, examine, gather, pack
     from leakboard.leaderboards.results import folder_of, name_of
 
     folders = {name_of(source): folder_of(source) for source in sources}
     if len(folders) < len(sources):
-        raise LeakboardError("two of the sources have the same name; submit each by itself")
+        raise LeakboardError("two of the sources have the same name; submit them separately")
     submission = gather(folders, method, link, note)
     file = to or Path(f"{submission.manifest.slug}.zip")
     packed = pack(submission)
@@ -60,7 +61,9 @@ def submit(
     if not report.sound:
         for part in report.parts():
             console.print(part)
-        raise LeakboardError(f"{file} was not written: the records would be refused as above")
+        raise LeakboardError(
+            f"{file} was not written: verification would refuse the records, for the reasons above"
+        )
     try:
         file.write_bytes(packed)
     except OSError as error:
@@ -76,11 +79,11 @@ def verify(
         Path,
         typer.Argument(
             metavar="FILE|DIR",
-            help="A file of `submit`, or the folder of an accepted submission.",
+            help="A file written by `submit`, or the folder of an accepted submission.",
         ),
     ],
     rerun: Annotated[
-        str, typer.Option(metavar="N|none", help="Number of cells of each defense to run again.")
+        str, typer.Option(metavar="N|none", help="Number of cells to run again per defense.")
     ] = "1",
     seed: Annotated[
         int | None,
@@ -98,19 +101,23 @@ def verify(
     accept: Annotated[
         bool,
         typer.Option(
-            "--accept", help="If it passes, copy its records to results/published/METHOD."
+            "--accept",
+            help="If the submission passes, copy its records to results/published/METHOD.",
         ),
     ] = False,
     without_rerun: Annotated[
         bool,
         typer.Option(
             "--accept-without-rerun",
-            help="Accept it even if a defense was not reproduced; the records that --accept writes, and all "
+            help="Accept the submission even if a defense was not reproduced; the records that --accept writes, and all "
             "pages that show them, say so.",
         ),
     ] = False,
     model: Annotated[
-        str | None, typer.Option(help="Folder of the model of these cells, if it is not embedded.")
+        str | None,
+        typer.Option(
+            help="Folder of the model that the cells use, if `leakboard model list` does not name it."
+        ),
     ] = None,
     data: Data = None,
     device: Device = "auto",
@@ -119,8 +126,10 @@ def verify(
 ) -> None:
     """Verify a submission: check the file and each record, recompute scores, and run cells again.
 
-    Exits with code 0 if the submission is accepted, and with 1 if a check failed or no cell of some defense could
-    be run again. Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
+    Exits with code 0 if the submission is accepted.
+    Exits with code 1 if a check failed, or if no cell of some defense could be run again.
+    Nothing in the file is trusted or executed, and nothing is written unless it is accepted.
+
     Example: leakboard verify my-noise.zip --data DIR
     """
     from leakboard.bench.backbones import device_of
@@ -173,8 +182,8 @@ def _verdict(report: Report, without_rerun: bool) -> str:
     if report.says_so or without_rerun:
         return f"accepted, not reproduced: {names}"
     return (
-        f"not accepted: no check failed, but no cell was reproduced of {names}. "
-        "--accept-without-rerun accepts it nevertheless, marked as not reproduced"
+        f"not accepted: no check failed, but no cell of {names} was reproduced. "
+        "--accept-without-rerun accepts the submission anyway, marked as not reproduced"
     )
 
 

@@ -62,7 +62,7 @@ def tune(
     on: Annotated[
         str,
         typer.Option(
-            help="Texts for the trials: public, private, or auto, which is public for rows with a formal guarantee."
+            help="Texts for the trials: public, private, or auto (public for rows with a formal guarantee, else private)."
         ),
     ] = "auto",
     one_strength: Annotated[
@@ -75,14 +75,17 @@ def tune(
 ) -> None:
     """Choose the training settings of each row of a suite, so that every defense is compared at its best.
 
-    Settings that work without noise often fail with it. So learning rate, batch size, epochs, and LoRA or head
-    alone are chosen for each row, from eight settings with two seeds each. Settings are compared on a fifth of the
-    training split that is held out, never on the split that the suite reports, and their seeds are not the suite's.
-    A formal guarantee covers one training, and not trials on private examples. So rows with a guarantee
-    are tuned on public labelled texts of the task. What a row sets itself is kept: `train: {tune: lora}` fixes LoRA.
+    Settings that work without noise often fail with it.
+    So this command chooses the learning rate, batch size, epochs, and LoRA or the head alone for each row.
+    It tries eight settings with two seeds each; the suite does not use these seeds.
+    It compares settings on a held-out fifth of the training split, never on the split that the suite reports.
+    A formal guarantee covers one training run, but not trials on private examples.
+    So rows with a guarantee are tuned on public labelled texts of the task.
+    What a row fixes itself is kept: with `train: {tune: lora}`, the row trains LoRA.
 
-    Tuning takes 16 trainings for each row; with --one-strength, 16 for all strengths of a defense. You can interrupt
-    it; the same command continues. Then run the suite that it wrote; its records name the trials.
+    Tuning takes 16 training runs for each row; with --one-strength, 16 for all strengths of a defense.
+    You can interrupt it; the same command continues it.
+    Then run the suite that it wrote; the records name the trials.
 
     Examples: leakboard tune matrix -o tuned.yaml --data ~/datasets --task sst2
 

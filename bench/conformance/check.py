@@ -81,7 +81,7 @@ class Report:
     def title(self) -> str:
         """The method and the verdict on it."""
         n = len(self.failures)
-        return f"{self.method} {f'breaks {n} of the rules' if n else 'keeps the rules'}"
+        return f"{self.method} {f'breaks {n} of the rules' if n else 'follows the rules'}"
 
     def table(self) -> Table:
         """A row per rule, broken ones last."""
@@ -103,7 +103,7 @@ class Report:
         """Raises AssertionError with all broken rules and advice."""
         if not self.passed:
             lines = [f"- {result.rule}: {result.detail}" for result in self.failures]
-            raise AssertionError("\n".join([f"{self.method} breaks rules of the house:", *lines]))
+            raise AssertionError("\n".join([f"{self.method} breaks rules for methods:", *lines]))
 
 
 def check_defense(defense: type[Defense] | Defense, model: str = MODEL) -> Report:
@@ -172,7 +172,7 @@ def _find_method(name_or_file: str) -> type[Method]:
     if cls is None:
         raise LeakboardError(
             f"unknown method '{name_or_file}'. {did_you_mean(name_or_file, known)} "
-            "A file of your own is given by its path, which ends in .py."
+            "Give a file of your own by its path, which ends in .py."
         )
     return cls
 
@@ -180,5 +180,5 @@ def _find_method(name_or_file: str) -> type[Method]:
 def _expected(method: type[M] | M, base: type[Any]) -> type[M] | M:
     cls = method if isinstance(method, type) else type(method)
     if not issubclass(cls, base):
-        raise LeakboardError(f"{cls.__name__} is no subclass of leakboard.{base.__name__}")
+        raise LeakboardError(f"{cls.__name__} is not a subclass of leakboard.{base.__name__}")
     return method

@@ -57,7 +57,7 @@ class DefenseRules(Rules[Defense]):
     def declares_channels(self) -> None:
         emits = getattr(self.cls, "emits", None)
         if not (isinstance(emits, frozenset) and emits and emits <= frozenset(Channel)):
-            raise Broken("set `emits: ClassVar[frozenset[Channel]]`: attacks are paired by it")
+            raise Broken("set `emits: ClassVar[frozenset[Channel]]`: it decides which attacks run")
 
     @rule("names twins that send what it sends, with the protection off")
     def names_twins(self) -> str:
@@ -67,10 +67,14 @@ class DefenseRules(Rules[Defense]):
                 raise Broken(f"its twin {twin} is defended: `undefended` is false there")
             if missing := self.method.sends - twin.sends:
                 raise Broken(
-                    f"its twin {twin} does not send {', '.join(sorted(missing))}, so that no attack on "
-                    "that can be certified"
+                    f"its twin {twin} does not send {', '.join(sorted(missing))}, so attacks that "
+                    "read this cannot be certified"
                 )
-        note = "" if self.method.undefended else "none: what attacks do not find will not be shown"
+        note = (
+            ""
+            if self.method.undefended
+            else "none: a failed attack on it will count as not certified"
+        )
         return ", ".join(dict.fromkeys(map(str, twins))) or note
 
     @rule("fine-tunes to the end")

@@ -99,12 +99,12 @@ def _from_the_rooms(text: str) -> str:
 def _checked(name: str) -> str:
     if not NAME.fullmatch(name) or keyword.iskeyword(name):
         raise LeakboardError(
-            f"'{name}' is no valid name: use lower-case words of letters and digits that begin "
+            f"'{name}' is not a valid name: use lower-case words of letters and digits that begin "
             "with a letter, joined by '-', as in my-noise, but no keywords of Python"
         )
     for kind, known in (("defense", registry.defenses()), ("attack", registry.attacks())):
         if name in known:
-            raise LeakboardError(f"there is {kind} '{name}' already; choose another name")
+            raise LeakboardError(f"{kind} '{name}' already exists; choose another name")
     return name
 
 

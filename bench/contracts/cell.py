@@ -37,7 +37,7 @@ def metric_mismatch(metric: UtilityMetric | None, objective: Objective) -> str |
     if metric is None or metric in METRICS[objective]:
         return None
     fitting = " or ".join(METRICS[objective]) or "chosen by the task"
-    return f"{metric} is no utility of {objective}, whose utility is {fitting}"
+    return f"{metric} does not measure the utility of {objective}, which is measured by {fitting}"
 
 
 class Part(BaseModel):
@@ -138,16 +138,14 @@ class Plant(Part):
     def _has_a_place(cls, forms: tuple[str, ...]) -> tuple[str, ...]:
         for form in forms:
             if form.count("{digits}") != 1:
-                raise ValueError(
-                    f"'{form}' must contain {{digits}} once, in the place of the secret"
-                )
+                raise ValueError(f"'{form}' must contain {{digits}} once, where the secret goes")
         return forms
 
     @field_validator("copies")
     @classmethod
     def _counts(cls, copies: tuple[int, ...]) -> tuple[int, ...]:
         if min(copies, default=-1) < 0:
-            raise ValueError("must be at least one number, of 0 or more")
+            raise ValueError("must be a list of at least one number, each 0 or more")
         if max(copies) > MOST_COPIES:
             raise ValueError(f"must be at most {MOST_COPIES:,}")
         if len(set(copies)) < len(copies):

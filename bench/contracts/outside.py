@@ -60,16 +60,16 @@ def place(given: str | Path, what: str = "") -> Path:
     except RuntimeError as error:
         user = path.parts[0]
         raise LeakboardError(
-            f"{head}{plain(given)}: '{plain(user, 40)}' is the home of no user here; write the path out"
+            f"{head}{plain(given)}: '{plain(user, 40)}' is not a user of this machine; write out the path"
         ) from error
     except ValueError as error:
         raise LeakboardError(
-            f"{head}{plain(given)}: no path ({error}); a path holds no NUL and only whole characters"
+            f"{head}{plain(given)}: not a valid path ({error}); a path contains no NUL and no incomplete character"
         ) from error
     except (FileNotFoundError, NotADirectoryError) as error:
         if path.is_symlink():
             raise LeakboardError(
-                f"{head}{plain(given)}: is a link to {plain(path.readlink())}, which is not there"
+                f"{head}{plain(given)}: is a link to {plain(path.readlink())}, which does not exist"
             ) from error
     except OSError as error:
         raise LeakboardError(
@@ -103,7 +103,7 @@ def parsed(raw: bytes, what: str, parts: int = MOST_PARTS) -> Any:
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"{what} is not whole JSON ({error})") from error
+        raise Refused(f"{what} is not valid JSON ({error})") from error
     # A stack of iterators: a list of ten million numbers costs nothing more.
     inside: list[Iterator[Any]] = [iter([value])]
     seen, texts = 0, set[str]()
@@ -147,5 +147,5 @@ def _bounded(text: str, what: str) -> None:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return found

@@ -265,7 +265,7 @@ class Record(Part):
         seen = set[tuple[object, ...]]()
         for leak in self.leaks:
             if (identity := leak.identity) in seen:
-                raise ValueError(f"holds two results of one attack: {name_of(leak)}")
+                raise ValueError(f"holds two results of the same attack: {name_of(leak)}")
             seen.add(identity)
         return self
 

@@ -84,8 +84,8 @@ class Detector(BaseModel):
         if self.name == EXACT:
             if known is None:
                 raise LeakboardError(
-                    f"the detector '{EXACT}' needs marked secrets and these texts have none. "
-                    f"Take another one: {', '.join(name for name in DETECTORS if name != EXACT)}"
+                    f"the detector '{EXACT}' needs marked secrets, but these texts have none. "
+                    f"Use another detector: {', '.join(name for name in DETECTORS if name != EXACT)}"
                 )
             check_spans(texts, known, "marked secrets")
             spans = [merge_overlaps(spans) for spans in known]

@@ -68,7 +68,9 @@ def noise_for(epsilon: float, delta: float, rate: float, steps: int) -> float:
                 )
             )
     except ValueError as error:
-        raise LeakboardError(f"epsilon {epsilon}: no noise is enough for it: {error}") from None
+        raise LeakboardError(
+            f"epsilon {epsilon}: no amount of noise is enough for it: {error}"
+        ) from None
 
 
 @cache
@@ -163,7 +165,7 @@ class PrivateGradients:
     ) -> None:
         if not (0 < clip < math.inf and 0 <= sigma < math.inf and 0 < expected < math.inf):
             raise LeakboardError(
-                "clip and the expected batch size must be above 0 and sigma not below, all finite; "
+                "clip and the expected batch size must be above 0, sigma at least 0, and all finite; "
                 f"not {clip}, {expected}, {sigma}"
             )
         self.clip, self.sigma, self.expected, self.rng = clip, sigma, expected, rng
@@ -218,9 +220,9 @@ class PrivateGradients:
                 gradient = parameter.new_zeros(len(losses), *parameter.shape)
             if not isinstance(gradient, Tensor) or len(gradient) != len(losses):
                 raise ValueError(
-                    f"no gradients of {len(losses)} single examples: the module must be in "
-                    "training mode, each forward pass have its backward pass, and each layer have "
-                    "examples as its first dimension"
+                    f"expected one gradient for each of {len(losses)} examples: the module must be in training "
+                    "mode, each forward pass must have a backward pass, and the first dimension of each "
+                    "layer must be the examples"
                 )
             # Converted before clipping, which must bound the summed numbers; gradients may be bfloat16.
             gradients.append(gradient.float())

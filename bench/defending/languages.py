@@ -44,7 +44,7 @@ def language_note(detector: str, pipeline: str, texts: Sequence[str]) -> str | N
     if language != PIPELINES["en"] or (share := other_script_share(texts)) <= FEW:
         return None
     return (
-        f"the detector '{detector}' knows {language}, and {share:.0%} of the texts are in another script than Latin: it "
-        "misses names and words there, and digits that touch other letters. Mark the secrets and use 'exact', or take "
-        "what it protects for unprotected"
+        f"the detector '{detector}' knows {language}, but {share:.0%} of the texts are not in Latin script: it "
+        "misses names and words there, and digits next to other letters. Mark the secrets and use 'exact', or treat "
+        "what it protects as unprotected"
     )

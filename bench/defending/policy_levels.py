@@ -92,7 +92,7 @@ def find(texts: Sequence[str], level: Level, pipeline: str) -> Iterator[list[Spa
     labels = nlp.pipe_labels.get("ner")
     if labels is not None and (missing := level.entities - set(labels)):
         raise LeakboardError(
-            f"spaCy pipeline '{pipeline}' names no entities {', '.join(sorted(missing))}; it has "
+            f"spaCy pipeline '{pipeline}' does not name the entities {', '.join(sorted(missing))}; it names "
             f"{', '.join(labels)}. Take one with the labels of OntoNotes, such as {PIPELINE}"
         )
     for parse in _parse(nlp, texts):

@@ -180,7 +180,7 @@ def read_transcript(folder: Path, backbone: Backbone | None = None) -> tuple[Man
             raise LeakboardError(f"{path}: the manifest names this file, but it does not exist")
         if path.stat().st_size != size:
             raise LeakboardError(
-                f"{path}: has {path.stat().st_size} bytes, the manifest says {size}. "
+                f"{path}: has {path.stat().st_size} bytes, but the manifest says {size}. "
                 "It was truncated or changed; copy it again"
             )
     if backbone is not None:
@@ -214,7 +214,7 @@ def _check_finite(folder: Path, manifest: Manifest) -> None:
                     if not np.isfinite(values[at : min(at + rows, shape[0])]).all():
                         raise LeakboardError(
                             f"{folder / name}: message {tensor.removesuffix('.values')}: values must "
-                            "be finite, got NaN or infinity. Record what was sent before that"
+                            "be finite, got NaN or infinity. Record only what was sent before that"
                         )
 
 
@@ -279,7 +279,7 @@ def _manifest(folder: Path) -> Manifest:
     version = content.get("format") if isinstance(content, dict) else None
     if isinstance(version, int) and version > FORMAT:
         raise LeakboardError(
-            f"{path}: written in format {version}, this version of leakboard reads up to {FORMAT}. "
+            f"{path}: written in format {version}, but this version of leakboard reads up to {FORMAT}. "
             "Upgrade leakboard"
         )
     try:
@@ -320,7 +320,7 @@ def _same_model(manifest: Manifest, backbone: Backbone, where: str) -> None:
     if manifest.vocabulary not in (None, own):
         raise LeakboardError(
             f"{where}: was recorded with the model '{manifest.model}' of {manifest.vocabulary} token "
-            f"ids, not with '{backbone.name}' of {own}. Name the same model"
+            f"ids, not with '{backbone.name}' of {own}. Use the same model"
         )
     if manifest.model_hash is None:
         return
@@ -328,7 +328,7 @@ def _same_model(manifest: Manifest, backbone: Backbone, where: str) -> None:
         raise LeakboardError(
             f"{where}: was recorded with the model '{manifest.model}' (hash "
             f"{manifest.model_hash[:12]}…), not with '{backbone.name}' ({backbone.hash[:12]}…). "
-            "Name the same model, with the same weights"
+            "Use the same model with the same weights"
         )
     backbone.check_cut(manifest.cut)
 

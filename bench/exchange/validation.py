@@ -89,7 +89,7 @@ def check(
         if channel not in transcript.dropped and not whole:
             raise LeakboardError(
                 f"{where}: {channel} of {split}, round {round}, part {part}, to {recipient}: each of "
-                f"the {len(rows[split])} recorded examples must be there once, as in every other "
+                f"the {len(rows[split])} recorded examples must occur once, as in every other "
                 f"round; there are {len(np.unique(found))} in {len(found)} rows"
             )
     return rows

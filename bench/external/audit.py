@@ -118,9 +118,11 @@ def attack_folder(
     chosen = methods_named("attack", request.attacks)
     mechanisms = methods_named("defense", [request.defense]) if request.defense else [None]
     if len(mechanisms) > 1:
-        raise LeakboardError(f"--defense '{request.defense}': one setting is expected, not a list")
+        raise LeakboardError(f"--defense '{request.defense}': expected one setting, not a list")
     if request.attributes and request.truth is None:
-        raise LeakboardError("--attribute names a column of --truth: give --truth FILE, too")
+        raise LeakboardError(
+            "--attribute names a column of the --truth file; give --truth FILE as well"
+        )
     recorded = RecordedTranscript(*read_transcript(folder, backbone), backbone)
     truth = None
     if request.truth is not None:
@@ -158,7 +160,7 @@ class RecordedTranscript:
                 sent = f"rows up to {rows[-1]}" if len(rows) else f"only {splits}"
                 raise LeakboardError(
                     f"{task.source}: holds {len(texts)} examples of {split}; the transcript has "
-                    f"{sent}. Give a line for every row from 0 on, in their order"
+                    f"{sent}. Give one line for every row, in the order of the rows from 0"
                 )
         return Transcript(kept, self.seen.dropped)
 

@@ -65,8 +65,8 @@ def read_classifier(
     del model  # only one model is in memory at a time
     if _has_head(request) and len(base.labels) != len(classes):
         raise LeakboardError(
-            f"base: '{request.base_name}' has {len(base.labels)} classes, and '{request.name}' has {len(classes)}. Name a "
-            "classifier of the same classes, or the model below it without a head"
+            f"base: '{request.base_name}' has {len(base.labels)} classes, but '{request.name}' has {len(classes)}. Name a "
+            "classifier with the same classes, or its base model without a head"
         )
     with evaluated(base.module, adapted=request.base is not None):
         if _has_head(request):
@@ -94,7 +94,7 @@ def _open_base(request: ModelRequest, model: Classifier, device: str) -> Classif
     if not isinstance(request.base, str):
         if not is_classifier_module(request.base):
             raise LeakboardError(
-                f"base: {request.base_name} is no classifier in memory; give its folder or its name instead"
+                f"base: {request.base_name} is in memory but is not a classifier; give its folder or its name instead"
             )
         return Classifier.of(request.base, request.tokenizer, request.base_name)
     return (load_classifier if _has_head(request) else _load_encoder)(request.base, None, device)
@@ -141,7 +141,7 @@ def _reference(features: Tensor, labels: Tensor, fitted: slice, classes: int) ->
     known = labels[fitted].numpy()
     if len(np.unique(known)) < 2:
         raise LeakboardError(
-            "public: half of its texts train a classification head, and they have only one label; give texts of all classes"
+            "public: half of its texts train a classification head, but they have only one label; give texts of all classes"
         )
     head = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=1000))
     head.fit(features[fitted].numpy(), known)

@@ -145,7 +145,7 @@ def check_apart(members: AuditedTexts, others: AuditedTexts, option: str) -> Non
     if both:
         a, b, text = both[0]
         raise LeakboardError(
-            f"{option}: {b} is also {a}: '{plain(text, 60)}'. {len(both)} texts stand in both; remove each from the "
+            f"{option}: {b} is also {a}: '{plain(text, 60)}'. {len(both)} texts are in both; remove each from the "
             "file where it does not belong"
         )
 
@@ -168,13 +168,13 @@ def read_secrets(source: str | Path) -> tuple[Secret, ...]:
         before, there, after = text.partition(secret.strip()) if secret.strip() else (text, "", "")
         if not there:
             raise LeakboardError(
-                f"secrets: {table.place(row)}: the secret '{plain(secret, 40)}' does not stand in its text "
-                f"'{plain(text, 60)}'; write it as it stands there"
+                f"secrets: {table.place(row)}: the secret '{plain(secret, 40)}' does not occur in its text "
+                f"'{plain(text, 60)}'; write it exactly as in the text"
             )
         if not before.strip():
             raise LeakboardError(
                 f"secrets: {table.place(row)}: the text begins with the secret '{plain(secret, 40)}'. An attacker prompts "
-                "the model with what stands before a secret; add that to the text"
+                "the model with the words before a secret; add them to the text"
             )
         found.append(Secret(before, there, after))
     return tuple(found)

@@ -47,7 +47,7 @@ class Fingerprint:
             model: name of this model.
             name: name of the base.
         """
-        remedy = "Name the model from which the training started, or leave out --base"
+        remedy = "Name the model from which training started, or leave out --base"
         word = differing_token(self.vocabulary, base.vocabulary)
         if word is not None:
             raise LeakboardError(
@@ -62,6 +62,6 @@ class Fingerprint:
         cosine = float(cosine_similarity(self.words[:rows], base.words[:rows]).mean())
         if cosine < ALIKE:
             raise LeakboardError(
-                f"base: the word embeddings of '{name}' and '{model}' have nothing in common (mean cosine {cosine:.2f}), "
+                f"base: the word embeddings of '{name}' and '{model}' are unrelated (mean cosine {cosine:.2f}), "
                 f"though training changes them little. {remedy}"
             )

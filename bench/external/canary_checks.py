@@ -26,7 +26,7 @@ def batches_of(loader: Any) -> Iterator[Mapping[str, Any]]:
     data = loader.dataset
     if not hasattr(data, "__len__"):
         raise LeakboardError(
-            "canaries: an iterable data set cannot be looked through before the training. Use one of known length, or "
+            "canaries: an iterable data set cannot be searched before training. Use one of known length, or "
             "Canaries(check=False)"
         )
     with torch.random.fork_rng(devices=[]):

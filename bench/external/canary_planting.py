@@ -51,13 +51,15 @@ class CanarySet:
             raise LeakboardError(f"copies: expected at least 1, not {copies}")
         if form.count(SLOT) != 1 or not form.partition(SLOT)[0].strip():
             raise LeakboardError(
-                f"form: expected a sentence with one {SLOT} behind its beginning, such as 'My ID is {SLOT}.', not '{form}'"
+                f"form: expected a sentence with one {SLOT} after its beginning, such as 'My ID is {SLOT}.', not '{form}'"
             )
         rng = np.random.default_rng([seed, DIGITS])
         secrets = rng.choice(10**DIGITS, n, replace=False)
         planted = rng.random(n) < 0.5
         if min(planted.sum(), n - planted.sum()) < 2:
-            raise LeakboardError("seed: its coins fall nearly all alike; choose another one")
+            raise LeakboardError(
+                "seed: nearly all its coins fall on the same side; choose another seed"
+            )
         return cls(form, secrets, planted, copies, seed)
 
     def text(self, secret: int) -> str:

@@ -114,9 +114,9 @@ class CutPoint:
 
 def _encoder(model: nn.Module, inner: Any) -> Backbone:
     """The transformers model in a model as a backbone without tokeniser, which is enough to find its blocks."""
-    kind, named = type(model).__name__, "name the submodule behind which it is cut: cut='encoder.2'"
+    kind, named = type(model).__name__, "name the submodule after which to cut: cut='encoder.2'"
     if inner is None:
-        raise LeakboardError(f"cut: {kind} holds no model of transformers; {named}")
+        raise LeakboardError(f"cut: {kind} contains no transformers model; {named}")
     if getattr(inner.config, "is_encoder_decoder", False):
         raise LeakboardError(f"cut: {kind} has an encoder and a decoder; {named}")
     try:

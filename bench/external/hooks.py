@@ -129,7 +129,7 @@ class CutHooks:
             if not self.passes and module.training and torch.is_grad_enabled():
                 raise LeakboardError(
                     f"model: the loop calls {type(module).__name__}, a part of {type(self._place.model).__name__}; "
-                    "give to the Recorder the module that the loop calls"
+                    "give the Recorder the module that the loop calls"
                 )
             return call(*args, **kwargs)
         if now.entered:
@@ -178,7 +178,7 @@ class CutHooks:
         front, back = vectors.detach()[:, -length:], vectors.detach()[:, :length]
         if (front - words).square().sum() > (back - words).square().sum():
             raise LeakboardError(
-                "model: there are vectors behind those of the text, so that its tokens are not known. Put virtual tokens "
+                "model: there are vectors after those of the text, so its tokens are not known. Put virtual tokens "
                 "in front of the text, as prompt tuning of peft does, or train without them while you record"
             )
 

@@ -30,9 +30,9 @@ RATES = {0.001: "TPR at 0.1% FPR", 0.01: "TPR at 1% FPR"}
 """Metric of the true positive rate, by false positive rate."""
 CONFIDENCE = 0.95
 BASE_MISSING = "it compares with the base model; give --base MODEL"
-PUBLIC_MISSING = "it compares with further texts that were not trained on; give --public FILE"
-SHADOWS_MISSING = "it needs shadow models that are trained as this one was; `plant: {audit: …}` in a suite trains them"
-TOKENS_MISSING = "it reads the losses of all tokens, which a classifier has none of"
+PUBLIC_MISSING = "it compares with more texts that the model was not trained on; give --public FILE"
+SHADOWS_MISSING = "it needs shadow models that are trained like this one; `plant: {audit: …}` in a suite trains them"
+TOKENS_MISSING = "it needs the loss of every token, which a classifier does not have"
 
 
 @dataclass(frozen=True)

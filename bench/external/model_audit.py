@@ -61,7 +61,9 @@ def audit_model(request: ModelRequest, device: str = "cpu", progress: Progress =
     leaks: list[Leak] = []
     if labelled:
         if secrets:
-            raise LeakboardError("secrets: a classifier prints no text; leave out --secrets")
+            raise LeakboardError(
+                "secrets: a classifier does not generate text; leave out --secrets"
+            )
         found, missing = read_classifier(request, files, device, progress)
         attempts = attempts_on_classifier(found, missing)
         reference = None if found.reference is None else found.reference.numpy()

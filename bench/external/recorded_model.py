@@ -27,7 +27,7 @@ def model_of(given: Any) -> tuple[nn.Module, Any]:
     model = getattr(given, "model", None)
     if not isinstance(model, nn.Module) or not hasattr(given, "train_dataset"):
         raise LeakboardError(
-            "model: expected a model of transformers, a Trainer or another torch module, got "
+            "model: expected a transformers model, a Trainer or another torch module, got "
             + form(given)
         )
     if getattr(given, "model_init", None) is not None:
@@ -58,14 +58,14 @@ def public_model(place: CutPoint, base: str | Path | None) -> PublicModel:
     named = str(base or getattr(own.model.config, "name_or_path", None) or "")
     try:
         if not named:
-            raise LeakboardError("it was not loaded from anywhere")
+            raise LeakboardError("it was not loaded from a folder or the hub")
         public = load_backbone(named)
     except LeakboardError as error:
         if base is not None:
             raise LeakboardError(f"base: {error}") from error
         warnings.warn(
             f"no public model is known for {name} ({error}): attacks that need it will be skipped. "
-            "Name it by base='minilm', a folder, or a hub id",
+            "Name it with base=: a name such as 'minilm', a folder, or a hub id",
             stacklevel=3,
         )
         return PublicModel(name, None, len(own.embeddings), own.width_at(place.cut or 0))

@@ -155,7 +155,7 @@ class Recorder:
             )
         if self._tape.head and not place.causal:
             raise LeakboardError(
-                f"head: {type(self._model).__name__} is no causal language model, whose output layer the vendor or "
+                f"head: {type(self._model).__name__} is not a causal language model, whose output layer the vendor or "
                 "the customer holds; leave it out"
             )
         self._public = public_model(place, self._base)

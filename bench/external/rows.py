@@ -107,7 +107,7 @@ def example_keys(examples: Any) -> list[bytes]:
         names = list(getattr(examples, "column_names", None) or examples)
         if IDS not in names:
             raise LeakboardError(
-                f"examples: no column '{IDS}' in it; it has {', '.join(map(str, names))}"
+                f"examples: no column '{IDS}'; it has {', '.join(map(str, names))}"
             )
         ids, masks = examples[IDS], examples[MASK] if MASK in names else None
         if LENGTHS in names:

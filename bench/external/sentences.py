@@ -102,7 +102,7 @@ def label_sentences(leaks: Sequence[Leak], names: Sequence[str]) -> list[str]:
         success, name = min(below, key=lambda each: each[0].value)
         found.append(
             f"The attack {name} guesses only {percent(success.value)} of the labels correctly, clearly less than chance "
-            f"({percent(success.chance)}): the recording may number its classes otherwise."
+            f"({percent(success.chance)}): the recording may number its classes differently."
         )
     return found
 
@@ -128,7 +128,7 @@ def _completeness(manifest: Manifest) -> str:
         return f"It holds only the beginning of the training, which ended early ({manifest.cut_short})."
     if manifest.dropped:
         size = sum(manifest.dropped.values()) / 1e6
-        return f"It lacks {size:.0f} MB that exceed the limit; raise it by record=lb.Recording(megabytes=…)."
+        return f"It lacks {size:.0f} MB that exceed the limit; raise it with record=lb.Recording(megabytes=…)."
     if manifest.left_out:
         lacking = [f"{n} {what}" for what, n in manifest.left_out.items()]
         return f"It lacks {joined(lacking)}."

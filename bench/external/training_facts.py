@@ -90,8 +90,8 @@ class TrainingFacts:
             return
         if not self._seen():
             raise LeakboardError(
-                "model: an optimiser changes its parameters, but no pass of it was seen. The loop must call this very "
-                "model: not a compiled or traced version, and not submodules one by one"
+                "model: an optimiser changes its parameters, but no pass of it was seen. The loop must call this "
+                "model object: not a compiled or traced version, and not submodules one by one"
             )
         self._steps += 1
         self._optimisers.add(type(optimiser).__name__.removeprefix("Accelerated"))

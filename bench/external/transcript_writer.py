@@ -47,7 +47,7 @@ PER_TOKEN = "passes with logits of every token"
 BEYOND = "examples whose gradients of every token exceed the megabytes"
 SECOND_BACKWARD = "gradients of another pass backward"
 """Why something is left out."""
-NOT_TRAINING = "the first pass is without gradients, and is not recorded. To record evaluation or inference as well, give split=('train', 'dev')"
+NOT_TRAINING = "the first pass runs without gradients and is not recorded. To record evaluation or inference as well, give split=('train', 'dev')"
 SHARE = 0.75
 """Largest share of the megabytes for gradients at the logits of every token."""
 
@@ -102,7 +102,7 @@ class TranscriptWriter:
         if seen.sent is None:
             if training and not self._steps:
                 raise LeakboardError(
-                    "cut: the first pass did not come to it, so that nothing would be recorded. Name a submodule that "
+                    "cut: the first pass did not reach it, so nothing would be recorded. Name a submodule that "
                     "each pass runs, such as cut='encoder.2'"
                 )
             self._left_out[CUT_NOT_REACHED] += 1
@@ -242,8 +242,8 @@ class TranscriptWriter:
         if seen.inputs is None:
             if train and not self._steps:
                 raise LeakboardError(
-                    "model: the first pass got vectors for which no token ids were looked up, so that its examples are "
-                    "not known. Name the examples of each batch by recorder.about(rows)"
+                    "model: the first pass got vectors for which no token ids were looked up, so its examples are "
+                    "unknown. Name the examples of each batch with recorder.about(rows)"
                 )
             self._left_out[NO_TOKEN_IDS] += 1
             return np.full(n, UNKNOWN), np.zeros(n, np.int64)

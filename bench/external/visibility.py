@@ -12,7 +12,7 @@ from leakboard.bench.contracts import LeakboardError
 SHARDED = {"FullyShardedDataParallel", "FSDPModule", "DeepSpeedEngine", "PipelineModule"}
 """Classes of modules that hold only a part of the parameters."""
 COMPILED = (
-    "model: it is compiled, and a compiled pass runs no hooks. Record the model without torch.compile (in a "
+    "model: it is compiled, and compiled passes run no hooks. Record the model without torch.compile (in a "
     "Trainer: torch_compile=False), and compile it afterwards"
 )
 SEVERAL_GPUS = (
@@ -20,7 +20,7 @@ SEVERAL_GPUS = (
     "while you record: CUDA_VISIBLE_DEVICES=0"
 )
 SEVERAL_PROCESSES = (
-    "model: it is trained by {} processes, and one of them sees a part of the batches. Record a run of one process "
+    "model: it is trained by {} processes, and each of them sees only a part of the batches. Record a run of one process "
     "(accelerate launch --num_processes 1, or python instead of torchrun)"
 )
 SHARDS = (

@@ -71,7 +71,7 @@ def _check(folder: Path) -> None:
         other = subprocess.run([sys.executable, "-c", TAKES, path], check=False)
         if other.returncode != REFUSED:
             raise LeakboardError(
-                f"{folder}: locks of its file system do not exclude other processes, so records could be "
+                f"{folder}: file locks do not work on its file system, so records could be "
                 "lost. Choose another folder with --out, on a disk of this machine or on NFS 4"
             )
 

@@ -53,10 +53,10 @@ def packed_folders(file: Path) -> list[str]:
 
     try:
         if tuple(parquet.read_schema(file).names) != COLUMNS:
-            raise Corrupt(f"a table of other columns than {', '.join(COLUMNS)}")
+            raise Corrupt(f"a table with columns other than {', '.join(COLUMNS)}")
         return sorted(set(parquet.read_table(file, columns=["folder"])["folder"].to_pylist()))
     except (ArrowInvalid, OSError) as error:
-        raise Corrupt(f"no Parquet file ({error})") from error
+        raise Corrupt(f"not a Parquet file ({error})") from error
 
 
 def packed_print(file: Path, folder: str) -> str:

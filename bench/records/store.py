@@ -153,7 +153,7 @@ def _disk_errors(place: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise LeakboardError(
-            f"{place}: {what} ({error.strerror or error}). Everything finished before is kept; make room, "
+            f"{place}: {what} ({error.strerror or error}). Everything finished before is saved; free some space, "
             "or choose another folder with --out, and run again"
         ) from error
 
@@ -205,15 +205,15 @@ def from_bytes(raw: bytes, name: str, where: str, entered: bool = False) -> Reco
     try:
         content: Any = from_json(raw)
     except ValueError as error:
-        raise Corrupt(f"not whole JSON ({error})") from error
+        raise Corrupt(f"not valid JSON ({error})") from error
     if not isinstance(content, dict):
         raise Corrupt("not a JSON object")
     if not {"key", "cell"} & content.keys():
-        raise Corrupt("is no record (no key, no cell)")
+        raise Corrupt("not a record (no key, no cell)")
     version = content.get("schema_version")
     if isinstance(version, int) and version > SCHEMA:
         raise LeakboardError(
-            f"{where}: written with record schema {version}, this version of leakboard reads up to "
+            f"{where}: written with record schema {version}, but this version of leakboard reads up to "
             f"{SCHEMA}. Upgrade leakboard, or choose another folder with --out"
         )
     try:
@@ -229,7 +229,7 @@ def from_bytes(raw: bytes, name: str, where: str, entered: bool = False) -> Reco
         first = error.errors()[0]
         raise Corrupt(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     if record.key != record.cell.key or name != record.key:
-        raise Corrupt("its name, its key and its cell do not belong together")
+        raise Corrupt("its name, key and cell do not match")
     return record
 
 

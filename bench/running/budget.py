@@ -281,7 +281,9 @@ def architecture_of(plan: Plan) -> Architecture:
     """
     if len(plan.backbones) > 1:
         names = ", ".join(each.name for each in plan.backbones.values())
-        raise LeakboardError(f"--on: the suite has several models ({names}); choose one by --model")
+        raise LeakboardError(
+            f"--on: the suite has several models ({names}); choose one with --model"
+        )
     (backbone,) = plan.backbones.values()
     return Architecture.of(backbone.name, backbone.model)
 

@@ -152,7 +152,7 @@ def _connect(ray: Any, address: str) -> None:
         ray.init(address, **quiet)
     except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
         raise LeakboardError(
-            f"--ray '{address}': no cluster answers there ({error}). Start one by `ray start --head` "
+            f"--ray '{address}': no cluster responds there ({error}). Start one by `ray start --head` "
             "and give the HOST:PORT that it prints, or 'auto'"
         ) from error
 

@@ -64,7 +64,7 @@ class Engine:
         if min(self.workers, self.attempts) < 1:
             raise LeakboardError("workers and attempts must be whole numbers of at least 1")
         if self.ray is not None and self.workers > 1:
-            raise LeakboardError("--ray places the cells itself; omit --workers")
+            raise LeakboardError("--ray distributes the cells itself; leave out --workers")
         if self.gpu_memory is not None and (self.ray is None or self.gpu_memory <= 0):
             raise LeakboardError("--gpu-memory must be a number of GiB above 0, and needs --ray")
         if self.shard and not 1 <= self.shard[0] <= self.shard[1]:
@@ -103,8 +103,8 @@ class Engine:
         plan = replace(plan, secret=run_secret(finished, store, reporter))
         for name in changed_code(plan, finished):
             reporter.warned(
-                f"{name}: its file has changed since records in {store.folder} were made, and its version has not, so "
-                "that they stay as they are. If the change alters results, raise `version` in the class"
+                f"{name}: its file has changed since records in {store.folder} were made, but its version has not, so "
+                "they are not run again. If the change alters results, raise `version` in the class"
             )
         if self.ray is None and self.workers == 1:
             return Runner(plan, store, reporter, transcripts, isolated=True).run()
@@ -176,7 +176,7 @@ def run_secret(finished: Sequence[Record], store: Store, reporter: Reporter) -> 
     if fingerprints - {fingerprint(secret)}:
         raise LeakboardError(
             f"{store.folder}: its records were made with the secret of fingerprint "
-            f"{' and '.join(sorted(map(str, fingerprints)))}, and yours has the fingerprint {fingerprint(secret)}. "
+            f"{' and '.join(sorted(map(str, fingerprints)))}, but yours has the fingerprint {fingerprint(secret)}. "
             f"Set {VARIABLE} to the secret of these records, or choose another --out"
         )
     return secret

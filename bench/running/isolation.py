@@ -135,7 +135,7 @@ def guess_in_process(
         except (EOFError, OSError) as error:
             process.kill()
             raise LeakboardError(
-                f"the process of the attack died (exit code {process.wait()}) before it answered"
+                f"the process of the attack died (exit code {process.wait()}) before it returned guesses"
             ) from error
         finally:
             process.kill()

@@ -196,7 +196,7 @@ def _sample_notes(task: Task) -> Iterator[str]:
     ]
     if 2 * (different := len(set(texts))) < len(texts):
         yield (
-            f"only {different:,} of {len(texts):,} texts are different; intervals are too narrow, since they suppose "
+            f"only {different:,} of {len(texts):,} texts are different; intervals are too narrow, since they assume "
             "that texts are independent"
         )
     for name, split in task.splits.items():
@@ -358,8 +358,8 @@ def _check_split(task: Task, evaluate: str) -> None:
     if evaluate == "test" and "test" not in task.splits:
         raise LeakboardError(
             f"task '{task.name}' has no labelled test split here, which is needed to report utility. Write "
-            "`evaluate: dev`, or --evaluate dev, if no setting was selected on it; or give a folder with a "
-            f"test split by --data (the task comes from {task.source or 'an unknown source'})"
+            "`evaluate: dev`, or --evaluate dev, if no setting was selected on dev; or give a folder with a "
+            f"test split with --data (the task comes from {task.source or 'an unknown source'})"
         )
     task.split(evaluate)
 

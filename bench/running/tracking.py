@@ -71,7 +71,7 @@ class TrackingReporter(Reporter):
             )
         except Exception as error:  # databases, networks and MLflow have no common base class
             raise LeakboardError(
-                f"log_to: MLflow at {address or 'MLFLOW_TRACKING_URI'} does not answer ({_first_line(error)})"
+                f"log_to: MLflow at {address or 'MLFLOW_TRACKING_URI'} does not respond ({_first_line(error)})"
             ) from error
 
     def started(self, planned: PlannedCell, lane: int = 0) -> None:

@@ -275,7 +275,7 @@ class WorkerPool:
             self.crowded.add(key)
             self.reporter.warned(
                 f"memory ran out for {self.cells[key].defense} beside {self.job.workers - 1} other workers; "
-                "the cell is run again alone, after the others"
+                "the cell will be run again alone, after the others"
             )
         else:
             self.reporter.finished(record, reused)

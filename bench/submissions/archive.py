@@ -51,12 +51,10 @@ def read_submission(path: Path) -> Submission:
         raise Refused("holds no manifest.json")
     manifest = manifest_of(members.pop("manifest.json"), "manifest.json")
     if manifest.verified is not None and not path.is_dir():
-        raise Refused(
-            "says of itself that it was verified, which only the one who verifies may say"
-        )
+        raise Refused("claims that it was verified, which only the verifier may state")
     records = {name.removeprefix("records/")[:16]: raw for name, raw in members.items()}
     if odd := sorted(records.keys() ^ manifest.records.keys()):
-        raise Refused(f"record {odd[0]} stands in the manifest or beside it, but not in both")
+        raise Refused(f"record {odd[0]} is in the manifest or among the files, but not in both")
     for key, raw in records.items():
         if hashlib.sha256(raw).hexdigest() != manifest.records[key].sha256:
             raise Refused(f"record {key} is not the one that was packed: its SHA-256 differs")
@@ -68,12 +66,12 @@ def _read_zip(raw: bytes) -> dict[str, bytes]:
     # The size of the directory is checked first, since zipfile creates an object for each entry.
     end = raw[-END.size :]
     if len(end) < END.size or not end.startswith(b"PK\x05\x06"):
-        raise Refused("is no zip file, or not a whole one")
+        raise Refused("is not a zip file, or an incomplete one")
     _, _, _, _, count, size, _, comment = END.unpack(end)
     if comment or count > MOST_RECORDS + 1 or size > 200 * (MOST_RECORDS + 1):
-        raise Refused(f"holds more than {MOST_RECORDS} records, or more than records")
+        raise Refused(f"holds more than {MOST_RECORDS} records, or other files as well")
     if raw[-END.size - 20 : -END.size].startswith(ZIP64):
-        raise Refused("is a zip file of a kind for sizes that are not taken")
+        raise Refused("is a ZIP64 archive, which is not accepted")
     found: dict[str, bytes] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as file:
@@ -92,13 +90,13 @@ def _check_member(info: zipfile.ZipInfo, found: Iterable[str]) -> None:
     name = info.orig_filename
     if name != "manifest.json" and not RECORD.fullmatch(name):
         raise Refused(
-            f"holds '{plain(name, 80)}'; only manifest.json and records/<16 hex digits>.json are taken"
+            f"holds '{plain(name, 80)}'; only manifest.json and records/<16 hex digits>.json are accepted"
         )
     if name in found:
         raise Refused(f"holds {name} twice")
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG):
-        raise Refused(f"holds {name} as a link or something else that is no file")
+        raise Refused(f"holds {name} as a link or something else that is not a file")
     # Other methods cannot be unpacked with a limit on the output.
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise Refused(f"holds {name} compressed in an unusual way")
@@ -117,9 +115,9 @@ def _read_folder(folder: Path) -> dict[str, bytes]:
     for path in _files(folder):
         name = "manifest.json" if path.name == MANIFEST else f"records/{path.name}"
         if name != "manifest.json" and not RECORD.fullmatch(name):
-            raise Refused(f"holds '{plain(path.name, 80)}', which is no record")
+            raise Refused(f"holds '{plain(path.name, 80)}', which is not a record")
         if path.is_symlink() or not path.is_file():
-            raise Refused(f"holds {path.name} as a link or something else that is no file")
+            raise Refused(f"holds {path.name} as a link or something else that is not a file")
         with path.open("rb") as member:
             found[name] = _read_bounded(member, sum(map(len, found.values())))
     return found

@@ -137,9 +137,11 @@ class Limit:
             child.process.join(5)
             raise NotRun(f"its process died (code {child.process.exitcode})") from None
         except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
-            raise NotRun(f"its process sent what is no event ({type(error).__name__})") from error
+            raise NotRun(
+                f"its process sent something that is not an event ({type(error).__name__})"
+            ) from error
         raise NotRun(
-            f"it did not finish within {self.minutes:g} minutes; raise the limit by --minutes"
+            f"it did not finish within {self.minutes:g} minutes; raise the limit with --minutes"
         )
 
 

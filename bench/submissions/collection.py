@@ -86,6 +86,6 @@ def _joined(first: Record, where: Path, second: Record, there: Path) -> Record:
     """Two records of one cell merged, if they agree in all common results."""
     if fields := differing(first, second):
         raise LeakboardError(
-            f"{where} and {there} are records of one cell and differ in {', '.join(fields)}. Keep one of them"
+            f"{where} and {there} are records of the same cell, but differ in {', '.join(fields)}. Keep one of them"
         )
     return second.merged(first)

@@ -115,7 +115,7 @@ class Judge:
         if self.hides and again.status == "ok":
             values = torch.tensor([] if scores is None else scores, dtype=torch.float32)
             if len(values) != len(self.split) or values.ndim != 2:
-                raise LeakboardError("its process gave no predictions for the evaluated split")
+                raise LeakboardError("its process returned no predictions for the evaluated split")
             fields = utility_of_scores(values, self.split, self.task, self.cell.utility)
             again = again.model_copy(update=fields)
         mismatches = rescore(again).mismatches

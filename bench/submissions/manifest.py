@@ -26,9 +26,9 @@ def _https(link: str) -> str:
         return link
     parts = urlsplit(link)
     if parts.scheme != "https" or not parts.hostname or "@" in parts.netloc:
-        raise ValueError("a link begins with https:// and a host")
+        raise ValueError("a link must begin with https:// and a host")
     if not re.fullmatch(r"[!#-;=?-Z_a-z~\[\]]+", link):
-        raise ValueError("a link holds only the characters of a URL")
+        raise ValueError("a link may contain only the characters of a URL")
     return link
 
 

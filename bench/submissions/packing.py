@@ -47,7 +47,7 @@ def gather(sources: Mapping[str, Path], method: str | None, link: str, note: str
             for record in found:
                 if record.key in records:
                     raise LeakboardError(
-                        f"record {record.key} is in two folders; submit each by itself"
+                        f"record {record.key} is in two folders; submit the folders separately"
                     )
                 raw = store.path(record.key).read_bytes()
                 records[record.key] = raw
@@ -94,6 +94,6 @@ def pack(submission: Submission) -> bytes:
         raise LeakboardError(
             f"too large: {len(packed) / MIB:.0f} MiB, unpacked {sum(sizes) / MIB:.0f}, the largest "
             f"record {max(sizes) / MIB:.0f}; at most {FILE // MIB}, {WHOLE // MIB} and {MEMBER // MIB} "
-            "are taken. Submit suites one by one"
+            "are accepted. Submit the suites one by one"
         )
     return packed

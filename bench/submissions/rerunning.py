@@ -74,7 +74,7 @@ class Reruns:
         yield from self._told(order, drawn, repeated, left)
         methods = unreproduced(records, repeated)
         if methods:
-            yield "note", f"no cell was reproduced of {', '.join(methods)}"
+            yield "note", f"no cell of {', '.join(methods)} was reproduced"
         for fields in REPORTED:
             yield "note", f"as reported, and not verified: {fields}"
         yield Verified(

@@ -150,7 +150,7 @@ def examine(
     assert submission is not None
     suites = {key: entry.suite for key, entry in submission.manifest.records.items()}
     report.add("file", "held", [f"{len(suites)} records, each the one that was packed"])
-    report.settle("records", _read(report), "each keeps the schema; its key is that of its cell")
+    report.settle("records", _read(report), "each follows the schema, and its key matches its cell")
     if not report.sound:
         return report
     by_suite = grouped(report.records, lambda record: suites[record.key])

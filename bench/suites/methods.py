@@ -193,7 +193,7 @@ def unfold(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     axes = {key: each if isinstance(each, list | tuple) else [each] for key, each in given.items()}
     size = prod(map(len, axes.values()))
     if size > MOST_SETTINGS:
-        raise ValueError(f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
+        raise ValueError(f"is a grid of {size:,} settings; the limit is {MOST_SETTINGS:,}")
     if not size:
         raise ValueError("must have at least one value for each key, got []")
     return [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
@@ -221,7 +221,7 @@ def _methods(
             else:
                 page.complain(
                     loc,
-                    f"expected one {kind}, got the class {entry.__name__}, which is no subclass of "
+                    f"expected one {kind}, got the class {entry.__name__}, which is not a subclass of "
                     f"leakboard.{base.__name__} that sets `name` and leaves nothing abstract",
                 )
         case str() | dict() if isinstance(entry, str) or len(entry) == 1:
@@ -304,7 +304,7 @@ def _grid(page: SuiteReader, cls: type[M], params: Any, loc: Loc) -> Iterator[M]
             page.complain((*loc, key), "expected at least one value, got an empty list")
     size = prod(len(values) for values in axes.values())
     if size > MOST_SETTINGS:
-        page.complain(loc, f"is a grid of {size:,} settings; at most {MOST_SETTINGS:,} are taken")
+        page.complain(loc, f"is a grid of {size:,} settings; the limit is {MOST_SETTINGS:,}")
         return
     for places in product(*(range(len(values)) for values in axes.values())):
         chosen = dict(zip(axes, places, strict=True))

@@ -194,7 +194,7 @@ class Suite(_Part):
         )
         cells = prod(map(len, axes))
         if cells > MOST_CELLS:
-            raise ValueError(f"is {cells:,} cells; at most {MOST_CELLS:,} are taken. Split it")
+            raise ValueError(f"is {cells:,} cells; the limit is {MOST_CELLS:,}. Split the suite")
         return self
 
     @model_validator(mode="after")
@@ -202,7 +202,7 @@ class Suite(_Part):
         row = next((row for row in self.defenses if row.trials), None)
         if row is not None and self.evaluate in SELECTED_ON:
             raise ValueError(
-                f"reports on '{self.evaluate}', and the row '{row}' was chosen by its `trials` on a part of the "
+                f"reports on '{self.evaluate}', but the row '{row}' was chosen by its `trials` on a part of the "
                 f"training split: {NOT_REPORTED}"
             )
         return self
@@ -311,6 +311,6 @@ def _find(name_or_path: str) -> Path:
     if name_or_path not in suite_names():
         raise LeakboardError(
             f"unknown suite '{plain(name_or_path)}'. {did_you_mean(name_or_path, suite_names())} "
-            "A file of your own is given by its path, which ends in .yaml."
+            "Give a file of your own by its path, which ends in .yaml."
         )
     return SUITES / f"{name_or_path}.yaml"

@@ -24,13 +24,13 @@ def read_nodes(path: Path) -> yaml.Node | None:
     path = place(path)
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise LeakboardError(f"{path}: is no regular file")  # reading a pipe could block
+            raise LeakboardError(f"{path}: is not a regular file")  # reading a pipe could block
         with path.open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise LeakboardError(
-                f"{path}: is larger than {MOST_BYTES // 1024} KiB; a suite holds what is run, and data "
-                "stand in files of their own"
+                f"{path}: is larger than {MOST_BYTES // 1024} KiB; a suite says what to run, and data "
+                "belong in separate files"
             )
         text = raw.decode("utf-8-sig")
     except OSError as e:

@@ -41,7 +41,7 @@ def load_annotated(name: str, data: Path | None = None) -> Task:
     folder = data_folder(data)
     if folder is None or not (folder / name).is_dir():
         raise LeakboardError(
-            f"no folder '{name}' with train.tsv and dev.tsv; name the folder above it by --data or "
+            f"no folder '{name}' with train.tsv and dev.tsv; name its parent folder with --data or "
             f"{VARIABLE}"
         )
     tables = read_folder(folder / name)
@@ -77,7 +77,7 @@ def _sorted_spans(table: Table, row: int, spans: Sequence[Span]) -> tuple[Span, 
         if after.start < before.end:
             raise LeakboardError(
                 f"{table.where}, data row {row}: the spans [{before.start}, {before.end}) and "
-                f"[{after.start}, {after.end}) overlap; expected secrets apart from each other"
+                f"[{after.start}, {after.end}) overlap; expected spans that do not overlap"
             )
     return ordered
 

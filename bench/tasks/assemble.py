@@ -158,7 +158,7 @@ def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tu
     labels = given or tuple(sorted(trained))
     if len(labels) < 2:
         raise LeakboardError(
-            f"{tables['train'].where}: column '{column}' has the one value '{labels[0]}'; "
+            f"{tables['train'].where}: column '{column}' has only the value '{labels[0]}'; "
             "expected at least two labels"
         )
     known = frozenset(labels)
@@ -171,7 +171,7 @@ def _labels(tables: dict[str, Table], column: str, given: tuple[str, ...]) -> tu
                 near = did_you_mean(label, trained)
                 raise LeakboardError(f"{where} does not occur in train. {near}")
             near = did_you_mean(label, known)
-            raise LeakboardError(f"{where} is not one of the task's. {near}")
+            raise LeakboardError(f"{where} is not a label of the task. {near}")
     return labels
 
 

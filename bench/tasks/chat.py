@@ -157,7 +157,7 @@ def _content(value: Any, name: str, where: str) -> str:
         raise LeakboardError(f"{where}: '{name}' must be text, got {got}; leave the row out")
     if MARK.search(value):
         raise LeakboardError(
-            f"{where}: '{name}' holds {MARK.search(value)[0]}, by which messages are told apart; leave it out"  # type: ignore[index]
+            f"{where}: '{name}' holds {MARK.search(value)[0]}, which separates messages; leave it out"  # type: ignore[index]
         )
     return value
 

@@ -49,7 +49,7 @@ def read_bytes(path: Path) -> bytes:
     at = data.find(b"\0")
     if at >= 0:
         raise LeakboardError(
-            f"{path}, line {_line(data, at)}: holds a NUL, as no text does; save the file as UTF-8 text"
+            f"{path}, line {_line(data, at)}: contains a NUL character; save the file as UTF-8 text"
         )
     _check_lines(path, data)
     return data
@@ -94,7 +94,7 @@ def too_large(path: Path, size: int, most: int, packed: bool) -> LeakboardError:
     """Error for a file that is, or unpacks to, more than `most` bytes."""
     what = f"unpacks from {size:,} to more than" if packed else "is larger than"
     return LeakboardError(
-        f"{path}: {what} {most:,} bytes; all rows are held in memory. Leave rows out, or divide the file into several"
+        f"{path}: {what} {most:,} bytes; all rows are held in memory. Leave rows out, or split the file"
     )
 
 

@@ -34,7 +34,7 @@ def frame_table(frame: Any, where: str) -> Table:
     """
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         if len(set(map(str, frame.columns))) < len(frame.columns):
-            raise LeakboardError(f"{where}: a column occurs twice; expected one of each name")
+            raise LeakboardError(f"{where}: two columns have the same name; rename one")
         rows = Rows.counted(f"{where}, data row", range(1, len(frame) + 1))
         columns = {str(name): frame[name].tolist() for name in frame.columns}
         return _filled(build_table(where, columns, rows))
@@ -51,7 +51,7 @@ def frame_table(frame: Any, where: str) -> Table:
         return _filled(_with_class_names(table, names))
     raise LeakboardError(
         f"{where}: expected a pandas DataFrame or a datasets.Dataset, got {type(frame).__name__}; an iterable "
-        "dataset has no number of rows: take some of it first"
+        "dataset has no known number of rows: take some of them first"
     )
 
 

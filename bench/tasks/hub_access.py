@@ -44,7 +44,7 @@ def hub_access(endpoint: str | None = None) -> Iterator[None]:
         raise
     except Exception as error:
         raise ConnectionError(
-            "the hub cannot be reached, and what is asked for is not in its cache"
+            "the hub cannot be reached, and the file is not in its cache"
         ) from error
     finally:
         for client, value in zip(clients, before, strict=True):

@@ -103,7 +103,7 @@ def with_plain_labels(tables: Mapping[str, Table], column: str) -> dict[str, Tab
             few, many = sorted((label, other), key=counts.__getitem__)
             raise LeakboardError(
                 f"{_first(tables, column, few)}: the label '{plain(few, 80)}' in column '{column}' ({counts[few]} rows) "
-                f"differs from '{plain(many, 80)}' ({counts[many]} rows) by case or blanks only; write one of them"
+                f"differs from '{plain(many, 80)}' ({counts[many]} rows) only by case or blanks; use one spelling"
             )
     if len(filled) > MOST_CLASSES and 2 * len(filled) > rows:
         raise LeakboardError(

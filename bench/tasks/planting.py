@@ -100,8 +100,8 @@ def plant_task(task: Task, plant: Plant | None, seed: int, shadow: int | None = 
         return Planted(task, pool=train, rows=np.arange(len(train)))
     if plant.canaries and task.objective != "language modelling":
         raise LeakboardError(
-            f"plant.canaries: task '{task.name}' has labels, and canaries have none; "
-            "name a task of language modelling, such as dialogues"
+            f"plant.canaries: task '{task.name}' has labels, but canaries have none; "
+            "use a language modelling task, such as dialogues"
         )
     rng = np.random.default_rng([seed, DIGITS])
     secrets = len(plant.canaries) * plant.each * sum(1 for number in plant.copies if number)
@@ -149,8 +149,8 @@ def _sample_authors(train: Split, most: int, task: str, seed: int) -> tuple[Spli
     """At most `most` random examples of each author, in order, and [n] the index of their author."""
     if train.authors is None:
         raise LeakboardError(
-            f"plant.per_author: task '{task}' does not say who wrote its texts; synthpai does, and so may a task "
-            "of your own, with 'author: COLUMN'"
+            f"plant.per_author: task '{task}' does not say who wrote its texts; use synthpai, or name the "
+            "column of a task of your own with 'author: COLUMN'"
         )
     left, kept = Counter(dict.fromkeys(train.authors.tolist(), most)), list[int]()
     for row in np.random.default_rng([seed, AUTHORS]).permutation(len(train)):

@@ -140,7 +140,7 @@ def _is_quoted(path: Path, lines: Callable[[], TextIO]) -> bool:
     if doubled and loose:
         raise LeakboardError(
             f"{path}, line {doubled}: the field looks quoted, with doubled quotes inside, and line {loose} has "
-            "quotes that are not; save the file as CSV or Parquet, in which that is sure"
+            "quotes that are not; save the file as CSV or Parquet, where quoting is unambiguous"
         )
     return bool(doubled) or bool(wrapped_comma and not bare_comma and not loose)
 

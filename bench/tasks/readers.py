@@ -137,7 +137,7 @@ def _read_lines(path: Path) -> Table:
         if not len(lines) % CHECKED:
             check_size(path, len(lines), 1)
     if not lines:
-        raise LeakboardError(f"{path}: the file is empty; expected a text on each line")
+        raise LeakboardError(f"{path}: the file is empty; expected one text per line")
     return Table(str(path), {"text": lines}, rows=Rows.counted(f"{path}, line", numbers))
 
 
@@ -226,12 +226,12 @@ def _check_escapes(where: str, text: str) -> None:
         json.dumps(json.loads(text), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise LeakboardError(
-            f"{where}: holds half a character (\\ud…); write the text as UTF-8"
+            f"{where}: contains half of a surrogate pair (\\ud…); write the text as UTF-8"
         ) from error
     except (ValueError, RecursionError):
         return  # reported as invalid JSON
     if re.search(r"(?<!\\)(?:\\\\)*\\u0000", text):
-        raise LeakboardError(f"{where}: holds a NUL, as no text does; leave it out")
+        raise LeakboardError(f"{where}: contains a NUL character; leave it out")
 
 
 def _lines(data: bytes, newline: str | None) -> io.TextIOWrapper:
@@ -247,4 +247,4 @@ def _not_utf8(path: Path, data: bytes) -> LeakboardError:
         return LeakboardError(
             f"{path}, line {line}: not UTF-8 ({error.reason}); save the file as UTF-8"
         )
-    raise AssertionError("what cannot be decoded line by line cannot be decoded at once")
+    raise AssertionError("a file that cannot be decoded line by line cannot be decoded at once")

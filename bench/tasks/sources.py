@@ -238,14 +238,14 @@ def hold_out(task: Task) -> Task:
     kept, chosen = train.take(np.flatnonzero(~is_held_out)), train.take(np.flatnonzero(is_held_out))
     if not len(kept) or not len(chosen):
         raise LeakboardError(
-            f"task '{task.name}': its {len(train)} training examples are of one source, and none "
+            f"task '{task.name}': its {len(train)} training examples come from one source, so none "
             "can be held out to choose settings on"
         )
     if missing := {*train.labels.tolist()} - ({*kept.labels.tolist()} & {*chosen.labels.tolist()}):
         names = ", ".join(task.labels[label] for label in sorted(missing))
         raise LeakboardError(
             f"task '{task.name}': {len(chosen)} of {len(train)} training examples are held out to choose "
-            f"settings on, and {names} is in one of the two parts only; take more examples"
+            f"settings on, and {names} is in only one of the two parts; use more examples"
         )
     return replace(task, splits={**task.splits, "train": kept, HELD_OUT: chosen})
 

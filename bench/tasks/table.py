@@ -222,7 +222,7 @@ def find(folder: Path, split: str, shards: bool = False) -> list[Path]:
     found = [path for path in paths if place(path).is_file()]
     if len(found) > 1:
         files = " and ".join(path.name for path in found)
-        raise LeakboardError(f"{folder}: {files} are both there for the split '{split}'; keep one")
+        raise LeakboardError(f"{folder}: {files} both exist for the split '{split}'; keep one")
     if found or not shards:
         return found
     parts = (path for name in names for path in folder.glob(f"{name}-*-of-*"))

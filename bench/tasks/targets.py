@@ -48,8 +48,8 @@ def with_numbers(tables: Mapping[str, Table], column: str) -> dict[str, Table]:
                 number = math.nan
             if number is not None and not math.isfinite(number):
                 raise LeakboardError(
-                    f"{table.place(row)}: '{plain(text, 80)}' in column '{column}' is no number; regression needs one "
-                    "in each row, with a point before the fraction, or an empty field"
+                    f"{table.place(row)}: '{plain(text, 80)}' in column '{column}' is not a number; regression needs "
+                    "a number with a decimal point, or an empty field, in each row"
                 )
             values.append("" if number is None else repr(number).removesuffix(".0"))
         found[split] = table.with_columns({column: values})
@@ -66,7 +66,7 @@ def number_targets(tables: Mapping[str, Table], column: str) -> dict[str, Target
     mean, spread = numbers["train"].mean(), numbers["train"].std()
     if not spread > 0 or not np.isfinite(spread):
         raise LeakboardError(
-            f"{tables['train'].where}: column '{column}' has the one value {numbers['train'][0]:g}; expected "
+            f"{tables['train'].where}: column '{column}' has only the value {numbers['train'][0]:g}; expected "
             "different numbers"
         )
     return {name: ((own - mean) / spread).astype(np.float32) for name, own in numbers.items()}

@@ -136,7 +136,7 @@ def _read(files: Any, base: Path, name: str) -> Table:
         if any(sign in path.name for sign in GLOB) and not path.exists():
             matching = sorted(path.parent.glob(path.name))
             if not matching:
-                raise LeakboardError(f"{plain(path)}: no file has such a name")
+                raise LeakboardError(f"{plain(path)}: no such file")
             paths += matching
         else:
             paths.append(path)
@@ -151,11 +151,11 @@ def _by_split(tables: Mapping[str, Table], where: str) -> dict[str, Table]:
         split = ours.get(name, name)
         if split not in ("", *SPLITS):
             raise LeakboardError(
-                f"{where}: unknown split '{plain(name, 80)}'. {did_you_mean(name, [*SPLITS, *ours])} Give the "
-                "splits by a mapping: path: {train: …, dev: …}"
+                f"{where}: unknown split '{plain(name, 80)}'. {did_you_mean(name, [*SPLITS, *ours])} Name the "
+                "splits in a mapping: path: {train: …, dev: …}"
             )
         if split in by_split:
-            raise LeakboardError(f"{where}: has several splits that mean '{split}'; keep one")
+            raise LeakboardError(f"{where}: has several names for the split '{split}'; keep one")
         by_split[split] = table
     if not by_split.keys() & {"", "train"}:
         raise LeakboardError(f"{where}: no split 'train'; it has {', '.join(tables)}")
@@ -226,7 +226,7 @@ def _with_splits(
     for split, part in cut.items():
         if not len(part):
             raise LeakboardError(
-                f"{table.where}: {len(table)} rows are too few, none fell into {split}; "
+                f"{table.where}: {len(table)} rows are too few: none fell into {split}; "
                 "expected more rows, or a file for each split"
             )
     return {**{split: t for split, t in tables.items() if split}, **cut}, [note]

@@ -21,8 +21,8 @@ def check_file(suite: Suite, file: Path) -> None:
         raise LeakboardError(f"{file}: the name of a suite file ends in .yaml")
     if any(isinstance(task, UserTask) and task.from_python for task in suite.task):
         raise LeakboardError(
-            f"{file}: the suite has data from Python, which a file cannot contain; save them, for example as Parquet, "
-            "and give their path"
+            f"{file}: the suite has data from Python, which a file cannot contain; save the data, for example as Parquet, "
+            "and give the path"
         )
     is_elsewhere = file.parent.resolve() != suite.base.resolve()
     if is_elsewhere and any(isinstance(task, UserTask) for task in suite.task):

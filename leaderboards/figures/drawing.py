@@ -124,7 +124,7 @@ def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axe
     if ax is not None and len(panels) != 1:
         places = dict.fromkeys(panel.title.replace("\n", ", ") for panel in panels if panel.title)
         raise LeakboardError(
-            f"ax: this figure has {len(panels)} panels ({'; '.join(places)}): leave out ax, or take records with one"
+            f"ax: this figure has {len(panels)} panels ({'; '.join(places)}); leave out ax, or use records that give one panel"
         )
     if ax is not None:
         draw_on_axes(panels[0], ax)

@@ -70,12 +70,12 @@ def document(path: Path) -> str:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError as error:
-        raise LeakboardError(f"there is no file {path}; {HELP}") from error
+        raise LeakboardError(f"no such file: {path}; {HELP}") from error
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise LeakboardError(f"{path} cannot be read as a text: {why}") from error
+        raise LeakboardError(f"{path} cannot be read as text: {why}") from error
     if not BLOCK.search(text):
-        raise LeakboardError(f"no block of findings is in {path}; {HELP}")
+        raise LeakboardError(f"{path} has no block of findings; {HELP}")
     return text
 
 

@@ -73,7 +73,7 @@ def report(
     if folder is not None and (folder / MANIFEST).is_file():
         if "model" not in attacked or attacked.get("truth") is None:
             raise LeakboardError(
-                f"{folder} is a transcript: give its public model (model) and the truth (truth), by which guesses are scored"
+                f"{folder} is a transcript: give its public model (model) and the true texts and labels (truth), against which guesses are scored"
             )
         given: dict[str, Any] = attacked
         found: Results | Attacked = attack(folder, **given)
@@ -125,7 +125,7 @@ def _of_records(found: Results, task: str | None, budget: float) -> str:
     exposures = exposures_of_results(rows)
     if not exposures:
         raise LeakboardError(
-            f"nothing to report of {found.name}: it takes a cell without protection, such as `none`, and an attack "
+            f"nothing to report about {found.name}: a report needs a cell without protection, such as `none`, and an attack "
             "on it that reads something"
         )
     others = sorted({one.setting.task for one in found.table} - {rows[0].setting.task})
@@ -146,8 +146,8 @@ def _of_transcript(found: Attacked, shipped: Results, task: str | None, budget: 
     rows = _rows_of_task(shipped.table, task)
     if not exposures:
         raise LeakboardError(
-            "nothing to report: no guess was scored. Give the truth (a table with the columns text, label), by which "
-            "attacks are scored"
+            "nothing to report: no guess was scored. Give the truth, a table with the columns "
+            "text and label"
         )
     is_model = all(one.channel in (Channel.MODEL, None) for one in found.leaks)
     kind = "model" if is_model else "transcript"

@@ -95,7 +95,7 @@ def _parts(address: str) -> tuple[str, str | None]:
     match = ADDRESS.fullmatch(address)
     if match is None:
         raise LeakboardError(
-            f"'{plain(address, 120)}' is no dataset repository: expected hf://OWNER/NAME, or hf://OWNER/NAME@REVISION"
+            f"'{plain(address, 120)}' is not a dataset repository: expected hf://OWNER/NAME, or hf://OWNER/NAME@REVISION"
         )
     return match[1], match[2]
 

@@ -161,7 +161,7 @@ def published(name: str | None = None) -> Results:
     elif SHIPPED.is_file():
         known = packed_folders(SHIPPED)
     else:
-        raise LeakboardError("this installation ships no published records; install a wheel")
+        raise LeakboardError("this installation contains no published records; install a wheel")
     if name is not None and name not in known:
         raise LeakboardError(
             f"name: nothing is published as '{name}'. {did_you_mean(str(name), known)}"
@@ -203,7 +203,7 @@ def snapshot(to: str | Path, *sources: str | Path) -> Path:
     repeated = [name for name, n in Counter(folder.name for folder in folders).items() if n > 1]
     if repeated:
         raise LeakboardError(
-            f"two folders are called {repeated[0]}; a snapshot knows them by their names"
+            f"two folders are called {repeated[0]}; rename one, since a snapshot tells folders apart by name"
         )
     empty = [folder for folder in folders if not any(folder.glob("*.json"))]
     if empty:
@@ -250,7 +250,9 @@ def enter(day: date) -> DataVersion:
         LeakboardError: not a checkout, or nothing has changed since the newest version.
     """
     if not CHECKOUT.is_dir():
-        raise LeakboardError("a data version is entered in a checkout; this is an installation")
+        raise LeakboardError(
+            "data versions can be entered only in a checkout; this is an installation"
+        )
     prints = {folder.name: folder_print(folder) for folder in folders_of(CHECKOUT)}
     return enter_version(prints, __version__, day)
 
@@ -266,7 +268,9 @@ def _published(name: str) -> tuple[Results, str]:
         records = unpacked(SHIPPED, name, is_entered(name, digits))
         return Results.of(records, name, suite), digits
     except Corrupt as error:
-        raise LeakboardError(f"{SHIPPED}: {name} is damaged ({error}); install again") from error
+        raise LeakboardError(
+            f"{SHIPPED}: {name} is damaged ({error}); install leakboard again"
+        ) from error
 
 
 def diff(old: Results | str | Path, new: Results | str | Path | None = None) -> Changes:

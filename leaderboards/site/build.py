@@ -141,11 +141,11 @@ def check_place(to: Path) -> None:
         ours = {*json.loads((to / LIST).read_text("utf-8"))["files"], LIST}
     except (OSError, ValueError, KeyError, TypeError):
         raise LeakboardError(
-            f"{to}: has files and is not a site built by leakboard; choose another folder with --to"
+            f"{to}: contains files but is not a site built by leakboard; choose another folder with --to"
         ) from None
     if others := sorted(files_in(to) - ours):
         raise LeakboardError(
-            f"{to}: has {others[0]}, which leakboard did not write; move it, or choose another folder with --to"
+            f"{to}: contains {others[0]}, which leakboard did not write; move it, or choose another folder with --to"
         )
 
 

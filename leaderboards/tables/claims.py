@@ -76,7 +76,7 @@ class PrintedClaim(Part):
         if not attacked and (self.attacks or self.channel or self.worst):
             raise ValueError(f"attacks: the metric '{self.metric}' has no attacks and no channel")
         if (self.expect == "equal") != (self.margin is not None):
-            raise ValueError("margin: belongs to `expect: equal`, and only there")
+            raise ValueError("margin: is only allowed with `expect: equal`")
         if self.size is None:
             return self
         is_as_expected = self.size < 0 if self.expect == "less" else self.size > 0
@@ -118,7 +118,7 @@ def printed_claims(path: Path = TABLE) -> list[PrintedClaim]:
             parts = str(path), given or f"claim {number}", key, message
             raise LeakboardError(": ".join(filter(None, parts))) from error
         if claim.id in claims:
-            raise LeakboardError(f"{path}: {claim.id}: id: two claims have it; rename one")
+            raise LeakboardError(f"{path}: {claim.id}: id: two claims have this id; rename one")
         claims[claim.id] = claim
     return list(claims.values())
 

@@ -93,7 +93,7 @@ def _sureness(conditions: Sequence[str]) -> str:
     words = (
         f"{first}; intervals cover 95 %." if len(set(conditions)) == 1 else f"{first}, at least."
     )
-    return f"{words} A success of an attack is a fact; a failure is no proof of privacy."
+    return f"{words} An attack that succeeds proves leakage; an attack that fails does not prove privacy."
 
 
 def _name(goal: Goal, task: str, several: bool) -> str:

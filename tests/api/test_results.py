@@ -130,7 +130,7 @@ def test_a_goal_goes_by_all_its_names(folders, word):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ({"max_cost": 0.02}, "points of utility, not a share: for 0.02 of it give 2"),
+        ({"max_cost": 0.02}, "points of utility, not a share; for a share of 0.02 give 2"),
         ({"max_cost": -1}, "expected points of utility from 0 to 100"),
         ({"max_cost": "3"}, "expected points of utility from 0 to 100"),
         ({"hide": "imputs"}, "hide: unknown 'imputs'. Did you mean 'inputs'"),
@@ -262,7 +262,7 @@ class TestPublished:
     def test_an_installation_without_records_says_so(self, tmp_path, monkeypatch):
         for place in ("CHECKOUT", "SHIPPED"):
             monkeypatch.setattr(sources, place, tmp_path / "nowhere")
-        with pytest.raises(lb.LeakboardError, match="ships no published records"):
+        with pytest.raises(lb.LeakboardError, match="contains no published records"):
             lb.published()
 
     def test_the_suite_is_loaded_when_it_is_asked_for(self):

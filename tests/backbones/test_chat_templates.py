@@ -90,7 +90,7 @@ def test_a_conversation_that_the_template_rejects_is_an_error_with_its_roles():
         + "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
     )
     with pytest.raises(
-        LeakboardError, match=r"chat template refuses .* roles system, user, assistant, user"
+        LeakboardError, match=r"chat template rejects .* roles system, user, assistant, user"
     ):
         templated(strict).encode(PROMPTS, ANSWERS, 128, opened=True)
 

@@ -206,7 +206,7 @@ def test_tokenisers_without_special_tokens_hide_nothing_from_privatisation(load,
 
 
 def test_texts_without_any_token_are_named_before_they_turn_into_nan(load):
-    with pytest.raises(LeakboardError, match="2 texts have no token"):
+    with pytest.raises(LeakboardError, match="2 texts have no tokens"):
         load("gpt2").encode(["good", "", ""], None, 32)
     assert load("bert").encode([""], None, 32).lengths.tolist() == [2]
 

@@ -84,7 +84,7 @@ def test_index_that_points_to_a_pickle_is_refused_and_the_pickle_left_alone(fold
     torch.save(weights, folder / "weights.bin")
     (folder / WEIGHTS).rename(folder / "other.safetensors")
     index(folder, dict.fromkeys(weights, "weights.bin"))
-    assert "names 'weights.bin', which is no .safetensors file of this folder" in failure(folder)
+    assert "names 'weights.bin', which is not a .safetensors file in this folder" in failure(folder)
     mark = tmp_path / "unpickled"
     (folder / "weights.bin").write_bytes(pickle.dumps(Trap(mark)))
     failure(folder)
@@ -239,11 +239,14 @@ def test_words_that_were_added_to_a_tokeniser_and_its_model_are_tokens(tmp_path)
         ({"attn_implementation": "kernels-community/evil"}, "than eager or sdpa; remove the key"),
         ({"num_hidden_layers": 10**9}, "asks for 1000000000 blocks; the weights hold"),
         ({"model_type": "qwen2", "num_hidden_layers": 10**9}, "asks for 1000000000 blocks"),
-        ({"num_labels": 10**9}, "asks for 1,000,000,000 labels, and no head is read from it"),
-        ({"num_labels": 1e12}, "labels, and no head is read from it; remove num_labels"),
-        ({"vocab_size": 10**9}, "describes a model of"),
-        ({"intermediate_size": 10**12}, "describes a model of"),
-        ({"max_position_embeddings": 10**10}, "describes a model of"),
+        (
+            {"num_labels": 10**9},
+            "asks for 1,000,000,000 labels, but no head is read from this folder",
+        ),
+        ({"num_labels": 1e12}, "labels, but no head is read from this folder; remove num_labels"),
+        ({"vocab_size": 10**9}, "describes a model with"),
+        ({"intermediate_size": 10**12}, "describes a model with"),
+        ({"max_position_embeddings": 10**10}, "describes a model with"),
         ({"num_hidden_layers": 3}, "lacks 16 weights"),
         ({"vocab_size": "many"}, "could not be read"),
         ({"hidden_size": -1}, "could not be read"),
@@ -316,16 +319,16 @@ def test_links_to_files_are_followed_as_in_the_cache_of_the_hub(folder, saved):
 def test_pipe_in_place_of_a_file_is_refused_and_not_waited_for(folder, file):
     (folder / file).unlink(missing_ok=True)
     os.mkfifo(folder / file)
-    assert f"{folder / file} is no regular file" in failure(folder)
+    assert f"{folder / file} is not a regular file" in failure(folder)
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("~nouser/x", "'~nouser' is the home of no user here"),
+        ("~nouser/x", "'~nouser' is not a user of this machine"),
         ("x" * 5000, "File name too long"),
         ("a/" * 5000, "File name too long"),
-        ("/tmp/a\0b", "no path"),
+        ("/tmp/a\0b", "not a valid path"),
         ("[red]x[/blue]", "could not be fetched from the hub"),
     ],
 )
@@ -336,5 +339,5 @@ def test_names_that_are_no_paths_are_refused(name, expected):
 def test_folder_that_is_a_link_to_nothing_or_to_itself_is_named(tmp_path):
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "ring").symlink_to(tmp_path / "ring")
-    assert "which is not there" in failure(tmp_path / "gone")
+    assert "which does not exist" in failure(tmp_path / "gone")
     assert "cannot be reached" in failure(tmp_path / "ring")

@@ -110,7 +110,7 @@ def test_a_file_that_is_no_gguf_or_of_an_unknown_architecture_says_so(cache, tmp
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    assert "numbers and holds 0; fetch it again" in failure(empty)  # and is not built first
+    assert "parameters, but holds 0; fetch it again" in failure(empty)  # and is not built first
 
 
 def test_a_gguf_file_without_its_reader_names_the_extra(cache, tmp_path, monkeypatch):

@@ -123,7 +123,8 @@ def test_the_list_says_which_models_are_here_and_what_the_others_cost(cache):
 
 def test_who_fetches_mpnet_is_told_which_tasks_it_has_seen():
     assert (
-        "scores on qqp and mnli are of a model that has seen these texts" in PACKAGED["mpnet"].note
+        "scores on qqp and mnli are those of a model that has seen these texts"
+        in PACKAGED["mpnet"].note
     )
 
 

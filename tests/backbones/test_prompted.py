@@ -49,9 +49,7 @@ def test_only_what_stands_in_front_and_the_head_can_be_trained():
 def test_a_prefix_takes_no_position_and_a_prompt_takes_its_length():
     assert prompted("prefix", 100).room == 256
     assert prompted("prompt", 100).room == 156
-    with pytest.raises(
-        LeakboardError, match="room for 3 tokens behind a prompt of 253, and a text"
-    ):
+    with pytest.raises(LeakboardError, match="room for 3 tokens after a prompt of 253, but a text"):
         prompted("prompt", 253)(IDS, TYPES)
 
 

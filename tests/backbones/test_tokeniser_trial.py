@@ -103,7 +103,7 @@ def test_trial_that_waits_forever_is_ended(folder, monkeypatch):
 def test_a_repeated_key_is_refused(folder):
     path = folder / "tokenizer.json"
     path.write_text(path.read_text().replace('"normalizer"', '"normalizer": null, "normalizer"', 1))
-    assert "a key stands twice" in failure(folder)
+    assert "a key occurs twice" in failure(folder)
 
 
 def test_a_character_that_a_tokeniser_lacks_is_no_fault(folder):

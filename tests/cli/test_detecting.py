@@ -53,7 +53,7 @@ def test_the_command_takes_a_pipeline(leakboard, tmp_path, pipelines):
     ("words", "message"),
     [
         (["reviews", "--detector", "pattern"], "--detector: unknown detector 'pattern'. Did you mean 'patterns'?"),
-        (["reviews", "--detector", "exact"], "needs marked secrets and these texts have none"),
+        (["reviews", "--detector", "exact"], "needs marked secrets, but these texts have none"),
         (["wnut", "--detector", "patterns"], "unknown data 'wnut', and no file .tsv or .tsv.gz or .csv or .csv.gz or .jsonl or .jsonl.gz or .json or .parquet or .txt. Did you mean 'wnut17'?"),
         (["no.csv", "--detector", "patterns"], "no.csv: no such file"),
         (["reviews", "--detector", "patterns", "--split", "devv"], "has no split 'devv'"),

@@ -155,7 +155,7 @@ def test_an_unknown_kind_or_text_is_told_with_the_nearest():
 
 def test_plan_says_how_long_by_records_of_such_cells(tmp_path):
     store = Store(tmp_path)
-    assert "the duration is not known" in planned(store, NoDefense(), SAP(eta=50))
+    assert "the duration is unknown" in planned(store, NoDefense(), SAP(eta=50))
     whole = run(tmp_path, NoDefense())
     slow = [
         record.model_copy(update={"cost": record.cost.model_copy(update={"total_seconds": 240.0})})
@@ -279,7 +279,7 @@ def test_plan_tells_a_damaged_record_and_leaves_it_where_it_is(tmp_path):
     file.write_text(file.read_text()[:-20])
     before = file.read_bytes()
     text = planned(Store(tmp_path), NoDefense())
-    assert "damaged (not whole JSON" in text
+    assert "damaged (not valid JSON" in text
     assert "1 to run" in text
     shown = [path.name for path in tmp_path.iterdir() if not path.name.startswith(".")]
     assert shown == [file.name]

@@ -214,9 +214,9 @@ def test_findings_are_claims_with_their_records_in_words_data_and_documents(
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (None, "there is no file"),
-        (b"\xff\xfe", "cannot be read as a text: it is not UTF-8"),
-        (b"no block", "no block of findings is in"),
+        (None, "no such file"),
+        (b"\xff\xfe", "cannot be read as text: it is not UTF-8"),
+        (b"no block", "has no block of findings"),
     ],
 )
 def test_findings_go_into_a_document_that_has_a_place_for_them(

@@ -87,7 +87,7 @@ def test_ctrl_c_and_sigterm_keep_what_is_finished_and_say_so(tmp_path, number, c
     finally:
         process.kill()
     assert process.returncode == code
-    assert "the same command goes on from there" in err
+    assert "run the same command again to continue" in err
     assert "Traceback" not in err
     assert list(tmp_path.glob("results/local/long/*.json")) == kept
 
@@ -105,7 +105,7 @@ def test_sigterm_stops_a_command_which_then_leaves_the_signal_as_it_was(leakboar
     monkeypatch.setattr(lb, "run", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     code, _, err = leakboard("run", "smoke")
     assert code == 143
-    assert "Every finished cell is kept" in err
+    assert "All finished cells are saved" in err
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 

@@ -50,7 +50,7 @@ def test_without_another_run_nothing_is_accepted_unless_one_says_so(leakboard, t
     leakboard("submit", "mine", "--method", "My noise")
     code, out, _ = leakboard("verify", "my-noise.zip", "--rerun", "none", "--accept")
     assert code == 1
-    assert "not accepted: no check failed, but no cell was reproduced of none, sap" in out
+    assert "not accepted: no check failed, but no cell of none, sap was reproduced" in out
     assert not (tmp_path / "results").exists()
 
 
@@ -67,7 +67,7 @@ def test_verify_ends_with_one_on_a_refusal_and_two_on_bad_input(leakboard, tmp_p
     (tmp_path / "bad.zip").write_bytes(b"no zip")
     code, out, _ = leakboard("verify", "bad.zip", "--accept")
     assert code == 1
-    assert "is no zip file" in out
+    assert "is not a zip file" in out
     assert not (tmp_path / "results").exists()
     assert leakboard("verify", "absent.zip")[0] == 2
     assert leakboard("verify", "bad.zip", "--rerun", "many")[0] == 2

@@ -118,8 +118,8 @@ def test_method_in_a_file_is_examined(tmp_path):
     [
         (lambda: check_method("sapp"), "Did you mean 'sap'"),
         (lambda: check_method("mine.py"), "no such Python file"),
-        (lambda: check_defense(NearestNeighbour), "no subclass of leakboard.Defense"),
-        (lambda: check_attack(SAP()), "no subclass of leakboard.Attack"),
+        (lambda: check_defense(NearestNeighbour), "not a subclass of leakboard.Defense"),
+        (lambda: check_attack(SAP()), "not a subclass of leakboard.Attack"),
         (lambda: check_defense(SAP, model="tiny-bart"), "Did you mean 'tiny-bert'"),
     ],
 )

@@ -101,8 +101,8 @@ def test_no_valid_name_gives_a_class_that_clashes_with_the_skeleton(tmp_path, na
         ("../noise", "as in my-noise"),
         ("", "as in my-noise"),
         ("class", "no keywords of Python"),
-        ("sap", "there is defense 'sap' already"),
-        ("eia-nn", "there is attack 'eia-nn' already"),
+        ("sap", "defense 'sap' already exists"),
+        ("eia-nn", "attack 'eia-nn' already exists"),
         ("numpy", "would hide the module 'numpy'"),
     ],
 )

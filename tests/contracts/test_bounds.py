@@ -210,7 +210,7 @@ def test_an_unknown_key_is_refused(title):
 
 
 def test_a_repeated_key_is_refused(tmp_path):
-    with pytest.raises(Refused, match="a key stands twice"):
+    with pytest.raises(Refused, match="a key occurs twice"):
         parsed(b'{"seed": 1, "seed": 2}', "it")
     file = tmp_path / "my.yaml"
     file.write_text("task: reviews\nseeds: 1\nseeds: 2\ndefenses: [none]\nattacks: [prior]\n")

@@ -85,7 +85,7 @@ def test_a_pipeline_reads_a_text_once_for_all_levels(monkeypatch, pipelines):
     [
         ("blank", "low-entity", "ner"),
         ("entities", "low-contextual", "parser"),
-        ("other", "low-entity", "names no entities DATE, GPE, ORG, PERSON; it has PER"),
+        ("other", "low-entity", "does not name the entities DATE, GPE, ORG, PERSON; it names PER"),
     ],
 )
 def test_a_pipeline_that_cannot_tell_is_an_error_and_masks_nothing_silently(

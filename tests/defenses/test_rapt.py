@@ -232,7 +232,7 @@ MISTAKES = {
     "k of no token": ({"says": " "}, "has no token"),
     "a prompt longer than the model": (
         {"kind": "prompt", "length": 250},
-        "the model has room for 6 tokens behind a prompt of 250",
+        "the model has room for 6 tokens after a prompt of 250",
     ),
 }
 

@@ -149,7 +149,7 @@ def test_vectors_of_no_numbers_are_refused(folder, tiny):
 def test_folders_that_are_none_are_told(tmp_path, tiny):
     (tmp_path / "gone").symlink_to("nowhere")
     for name, expected in (
-        ("~nouser/x", "home of no user"), ("x" * 5000, "too long"), (str(tmp_path / "gone"), "is a link"),
+        ("~nouser/x", "not a user of this machine"), ("x" * 5000, "too long"), (str(tmp_path / "gone"), "is a link"),
     ):  # fmt: skip
         with pytest.raises(LeakboardError, match=expected):
             read_transcript(type(tmp_path)(name), tiny)

@@ -94,7 +94,7 @@ def described(folder, i, **changes):
 
 DAMAGE = {
     "a folder without manifest": (lambda f: (f / MANIFEST).unlink(), "not a transcript"),
-    "half a manifest": (lambda f: (f / MANIFEST).write_text('{"format": 1'), "not whole JSON"),
+    "half a manifest": (lambda f: (f / MANIFEST).write_text('{"format": 1'), "not valid JSON"),
     "a later format": (lambda f: edited(f, format=FORMAT + 1, new=1), "Upgrade leakboard"),
     "a key nobody knows": (lambda f: edited(f, colour="red"), "colour"),
     "a missing file": (lambda f: first_file(f).unlink(), "it does not exist"),

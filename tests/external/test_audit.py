@@ -250,7 +250,7 @@ MISTAKES = {
     ),
     "an attribute without truth": (
         lambda f, t, d, r: [f, "--out", d / "x.json", "--attribute", "gender"],
-        "give --truth FILE, too",
+        "give --truth FILE as well",
     ),
     "an attribute that is no column": (
         lambda f, t, d, r: [f, "--truth", t, "--attribute", "agee"],
@@ -263,7 +263,7 @@ MISTAKES = {
     ),
     "too few lines": (
         lambda f, t, d, r: [f, "--truth", truth_with(r[r["split"] == "train"][:9], d / "t.csv")],
-        "a line for every row",
+        "one line for every row",
     ),
     "a split that was not sent": (
         lambda f, t, d, r: [f, "--truth", truth_with(r, d / "t.csv", split="test")],

@@ -73,20 +73,20 @@ def test_what_is_not_read_as_it_predicts_is_refused(adapted):
     prompted = get_peft_model(
         base_model()[0], PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=4)
     )
-    with pytest.raises(lb.LeakboardError, match=r"predicts something else.*merge_and_unload"):
+    with pytest.raises(lb.LeakboardError, match=r"does not predict what.*merge_and_unload"):
         lb.audit(prompted, tokenizer=tokenizer, **told)
     scaled, _ = base_model()
     scaled.lm_head.register_forward_hook(lambda module, given, logits: 2 * logits)
-    with pytest.raises(lb.LeakboardError, match="GPT2LMHeadModel predicts something else"):
+    with pytest.raises(lb.LeakboardError, match="GPT2LMHeadModel does not predict what"):
         lb.audit(scaled, tokenizer=tokenizer, **told)
-    with pytest.raises(lb.LeakboardError, match="expected a path, or a model of transformers"):
+    with pytest.raises(lb.LeakboardError, match="expected a path, or a transformers"):
         lb.audit(torch.nn.Linear(2, 2), tokenizer=tokenizer, **told)
 
 
 @pytest.mark.parametrize(
     ("case", "message"),
     [
-        ("other words", "word embeddings .* have nothing in common"),
+        ("other words", "word embeddings .* are unrelated"),
         ("other depth", "gpt2 with 1 blocks of width 32.*gpt2 with 2 blocks"),
     ],
 )
@@ -155,7 +155,7 @@ def test_a_classifier_gives_away_whose_labels_it_memorised(leakboard, classifier
     assert found["modified entropy"] > found["entropy"]
     assert content["strongest"]["AUC"]["low"] > 0.7
     skipped = {one["attack"]["name"]: one["reason"] for one in content["leaks"] if one["reason"]}
-    assert "a classifier has none of" in skipped["wbc"]
+    assert "a classifier does not have" in skipped["wbc"]
 
 
 def test_a_classifier_in_memory_and_its_adapter_are_read_as_well(classifier, tmp_path):
@@ -192,8 +192,8 @@ def test_a_classifier_in_memory_and_its_adapter_are_read_as_well(classifier, tmp
     ("case", "messages"),
     [
         ("no label", ["members.csv: no column 'class'", "the model is a classifier"]),
-        ("strange label", ["others.csv, line 3: the label 'maybe' is no class", "noa, yes"]),
-        ("secrets", ["a classifier prints no text"]),
+        ("strange label", ["others.csv, line 3: the label 'maybe' is not a class", "noa, yes"]),
+        ("secrets", ["a classifier does not generate text"]),
         ("head", ["lacks", "classifier"]),
     ],
 )

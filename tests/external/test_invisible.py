@@ -95,7 +95,7 @@ WITHIN = {
     "reentrant checkpointing": (all_recomputed, "Give use_reentrant=False"),
     "a mask of pairs": (four_dimensions, "give position_ids that start again"),
     "virtual tokens behind the text": (virtual_tokens_behind, "in front of the text"),
-    "vectors of no ids": (vectors_of_nobody, "by recorder.about(rows)"),
+    "vectors of no ids": (vectors_of_nobody, "with recorder.about(rows)"),
 }
 ON_ENTRY = {
     "a compiled model": (lambda m: torch.compile(m, backend="eager"), "without torch.compile"),
@@ -124,7 +124,7 @@ def test_a_model_that_cannot_be_seen_is_refused_on_entry(out, case):
     assert not out.exists()
 
 
-@pytest.mark.filterwarnings("ignore:the first pass is without gradients")
+@pytest.mark.filterwarnings("ignore:the first pass runs without gradients")
 @pytest.mark.parametrize("case", WITHIN)
 def test_a_loop_that_cannot_be_seen_is_refused_at_its_first_pass(out, case):
     loop, remedy = WITHIN[case]
@@ -205,7 +205,7 @@ class Sometimes(nn.Module):
 
 def test_a_first_pass_that_does_not_come_to_the_cut_is_refused(out):
     model = Sometimes()
-    with pytest.raises(LeakboardError, match="did not come to it"), Recorder(model, "bottom", out):
+    with pytest.raises(LeakboardError, match="did not reach it"), Recorder(model, "bottom", out):
         model(torch.randn(2, 4))
 
 

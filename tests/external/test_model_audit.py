@@ -251,15 +251,18 @@ def changed(files, tmp_path, **of):
 @pytest.mark.parametrize(
     ("case", "messages"),
     [
-        ("no folder", ["nowhere", "neither an embedded model, nor a folder"]),
+        (
+            "no folder",
+            ["nowhere", "neither a model that `leakboard model list` names, nor a folder"],
+        ),
         ("no base", ["is an adapter", "--base MODEL"]),
         ("other base", ["differs from the tokeniser of the base model 'tiny-llama'"]),
         ("few", ["members:", "members.csv holds 2 different texts; at least 10"]),
         ("empty", ["others:", "others.csv: the file is empty"]),
-        ("both", ["others.csv, line 4 is also", "members.csv, line 2", "1 texts stand in both"]),
+        ("both", ["others.csv, line 4 is also", "members.csv, line 2", "1 texts are in both"]),
         ("no column", ["members:", "no column 'body'", "--text"]),
-        ("classifier", ["predicts no next token"]),
-        ("no secret", ["secrets.csv, line 2", "'12' does not stand in its text"]),
+        ("classifier", ["does not predict the next token"]),
+        ("no secret", ["secrets.csv, line 2", "'12' does not occur in its text"]),
         ("format", ["--format: expected table or json, got 'xml'"]),
     ],
 )

@@ -100,7 +100,7 @@ def siamese(out):
 WRONG = {
     "a name for a model": (
         lambda m, o: {"model": "bert"},
-        "model: expected a model of transformers",
+        "model: expected a transformers model",
     ),
     "no cut": (
         lambda m, o: {"cut": 1.5},
@@ -114,7 +114,7 @@ WRONG = {
     "a cut too deep": (lambda m, o: {"cut": 3}, "3 blocks, so the deepest cut is 2"),
     "a number for a module without blocks": (
         lambda m, o: {"model": Pooled()},
-        "Pooled holds no model of transformers; name the submodule",
+        "Pooled contains no transformers model; name the submodule",
     ),
     "a folder of another type": (lambda m, o: {"out": 3}, "out: expected the path of a folder"),
     "an unknown base": (lambda m, o: {"base": "miniln"}, "base: model 'miniln' is neither"),
@@ -129,7 +129,7 @@ WRONG = {
     ),
     "a holder of no output layer over words": (
         lambda m, o: {"head": "customer"},
-        "is no causal language model",
+        "is not a causal language model",
     ),
     "no budget": (lambda m, o: {"record": 5}, "record: expected a Recording, got int 5"),
     "a split twice": (lambda m, o: {"split": ("a", "a")}, "split: expected one name, or two"),
@@ -140,7 +140,7 @@ WRONG = {
     ),
     "a dataset without ids": (
         lambda m, o: {"examples": {"text": ["a"]}},
-        "examples: no column 'input_ids' in it; it has text",
+        "examples: no column 'input_ids'; it has text",
     ),
     "other examples": (
         lambda m, o: {"examples": [[1, 2]] * 12},
@@ -187,7 +187,7 @@ def test_a_model_of_nobody_knows_which_is_said_on_entry(out):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with (
-            pytest.raises(UserWarning, match="Name it by base='minilm'"),
+            pytest.raises(UserWarning, match="Name it with base=: a name such as 'minilm'"),
             Recorder(classifier(), 0, out),
         ):
             pytest.fail("training began")

@@ -80,7 +80,7 @@ def test_the_numbering_of_labels_is_told_and_doubted_below_chance():
     wrong = leak("logit-gradient", Goal.LABEL, 0.05)
     assert label_sentences([PART, wrong, leak("norm", Goal.LABEL, 0.1)], []) == [
         "The attack logit-gradient guesses only 5 % of the labels correctly, clearly less than chance (50 %): the "
-        "recording may number its classes otherwise."
+        "recording may number its classes differently."
     ]
     unclear = leak("norm", Goal.LABEL, 0.22)
     other = leak("norm", Goal.LABEL, 0.05, metric="AUC")

@@ -49,5 +49,5 @@ def test_records_of_no_paper_are_refused(run):
 
 
 def test_a_setting_without_utility_has_no_point():
-    with pytest.raises(LeakboardError, match="no setting has a utility"):
+    with pytest.raises(LeakboardError, match="no setting has both a utility"):
         plots(of_paper([record(utility=None)]), Request("printed"))

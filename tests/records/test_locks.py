@@ -63,7 +63,7 @@ def test_a_killed_holder_frees_its_cell_and_its_leavings_are_swept(tmp_path, hol
 def test_locks_that_do_not_lock_are_refused_with_what_to_do(tmp_path, monkeypatch):
     check_locks(tmp_path / "good")
     monkeypatch.setattr(locking, "TAKES", "pass")  # as if the other process had got it, too
-    with pytest.raises(LeakboardError, match=r"do not exclude other processes.*NFS 4"):
+    with pytest.raises(LeakboardError, match=r"file locks do not work.*NFS 4"):
         check_locks(tmp_path / "bad")
 
 

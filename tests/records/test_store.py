@@ -163,7 +163,7 @@ def test_json_that_is_no_record_is_not_called_damaged(store):
     store.write(record())
     (store.folder / "notes.json").write_text('{"hello": 1}')
     assert len(store.read_all()) == 1
-    assert store.problems == [f"{store.folder / 'notes.json'}: is no record (no key, no cell)"]
+    assert store.problems == [f"{store.folder / 'notes.json'}: not a record (no key, no cell)"]
 
 
 @given(st.data())
@@ -217,7 +217,7 @@ def test_full_disk_is_told_and_harms_nothing(store, where, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(where, full)
         for new in (record(seed=1), record(reason="again")):
-            with pytest.raises(LeakboardError, match=r"No space left on device.*make room"):
+            with pytest.raises(LeakboardError, match=r"No space left on device.*free some space"):
                 store.write(new)
     assert [path.name for path in store.folder.iterdir()] == [old.name]
     assert old.read_bytes() == before

@@ -263,7 +263,7 @@ MISTAKES = {
     ),
     "a transcript alone": ("sent", TO, {}, "is a transcript: give its public model"),
     "other JSON": ("other.json", TO, {}, "holds no 'leaks'"),
-    "half a file": ("half.json", TO, {}, "not whole JSON"),
+    "half a file": ("half.json", TO, {}, "not valid JSON"),
     "bad leaks": ("bad.json", TO, {}, "leaks: attack: Field required"),
     "no file": ("none.json", TO, {}, "No such file"),
     "a number": (7, TO, {}, "source: expected a path, got int 7"),

@@ -94,7 +94,7 @@ MISTAKES = {
     "no such repository": ("hf://me/nothing", "no such dataset repository"),
     "no such revision": ("hf://me/empty@v9", "no such revision"),
     "no records": ("hf://me/empty", "it holds no records.parquet"),
-    "something else": ("hf://me/other", "no Parquet file"),
+    "something else": ("hf://me/other", "not a Parquet file"),
 }
 
 
@@ -122,7 +122,7 @@ def test_a_revision_is_not_pushed_to(hub, ours):
 def test_damaged_records_are_not_pushed(hub, ours):
     path = Store(ours).path(RECORDS[0].key)
     path.write_text(path.read_text()[:-40])
-    with pytest.raises(lb.LeakboardError, match="not whole JSON"):
+    with pytest.raises(lb.LeakboardError, match="not valid JSON"):
         lb.push("hf://me/records", ours)
     assert hub.repos == {}
 

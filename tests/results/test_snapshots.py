@@ -177,7 +177,7 @@ def test_what_is_no_snapshot_is_told(tmp_path, content):
 
 def test_another_table_is_no_snapshot(tmp_path, checkout):
     lb.load(checkout).export(tmp_path / "table.parquet")
-    with pytest.raises(lb.LeakboardError, match="a table of other columns than folder"):
+    with pytest.raises(lb.LeakboardError, match="a table with columns other than folder"):
         lb.load(tmp_path / "table.parquet")
 
 

@@ -69,9 +69,9 @@ def test_a_task_whose_process_is_killed_is_run_again_and_nothing_is_lost(tmp_pat
 
 def test_an_address_that_does_not_answer_is_told_within_seconds_with_what_to_do(tmp_path, silent):
     plan = make(Frozen(), attacks=(), limit=20)
-    with pytest.raises(LeakboardError, match=r"no cluster answers there.*ray start --head"):
+    with pytest.raises(LeakboardError, match=r"no cluster responds there.*ray start --head"):
         Engine(ray=silent).run(plan, Store(tmp_path), Reporter())
-    with pytest.raises(LeakboardError, match="no cluster answers there"):
+    with pytest.raises(LeakboardError, match="no cluster responds there"):
         Engine(ray="nowhere").run(plan, Store(tmp_path), Reporter())
 
 

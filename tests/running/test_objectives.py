@@ -91,7 +91,9 @@ def test_training_on_targets_learns_them(tmp_path, objective):
 
 
 def test_a_suite_names_a_metric_that_fits_one_of_its_tasks():
-    with pytest.raises(LeakboardError, match="utility: MCC is no utility of regression"):
+    with pytest.raises(
+        LeakboardError, match="utility: MCC does not measure the utility of regression"
+    ):
         make(NoDefense(), task=task("regression"), attacks=(), utility="MCC")
     plan = make(NoDefense(), task=task("regression"), attacks=(), utility="Pearson")
     assert plan.cells[0].cell.utility == "Pearson"

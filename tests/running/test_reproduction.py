@@ -76,7 +76,7 @@ def test_the_command_writes_into_a_folder_of_its_own(
     ("words", "told"),
     [
         (["smoke", "--record", "x"], "not both"),
-        ([], "give a SUITE"),
+        ([], "give either a SUITE"),
         (["--record", "x", "--seeds", "1"], "runs one cell as it was"),
         (["--record", "x"], "no record 'x'"),
     ],
@@ -155,5 +155,5 @@ def test_a_damaged_record_is_not_run(made, published, tmp_path):
     folder = tmp_path / "published" / "x"
     folder.mkdir(parents=True)
     (folder / f"{published.key}.json").write_text("{")
-    with pytest.raises(LeakboardError, match="not whole JSON"):
+    with pytest.raises(LeakboardError, match="not valid JSON"):
         find(published.key, [tmp_path / "published"])

@@ -192,7 +192,7 @@ def test_an_unknown_tracker_is_told_before_anything_is_loaded():
 
 
 def test_a_tracker_that_cannot_be_reached_is_told(address, heard):
-    with pytest.raises(lb.LeakboardError, match=r"MLflow at nonsense://x does not answer"):
+    with pytest.raises(lb.LeakboardError, match=r"MLflow at nonsense://x does not respond"):
         TrackingReporter(heard, "mlflow:nonsense://x", "mine")
 
 

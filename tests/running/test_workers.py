@@ -190,7 +190,7 @@ def test_parts_of_a_plan_are_all_of_it_and_keep_shadow_models_with_their_target(
     ("given", "message"),
     [
         ({"workers": 0}, "of at least 1"),
-        ({"workers": 2, "ray": "auto"}, "omit --workers"),
+        ({"workers": 2, "ray": "auto"}, "leave out --workers"),
         ({"gpu_memory": 8.0}, "and needs --ray"),
         ({"shard": (3, 2)}, "got 3/2"),
     ],

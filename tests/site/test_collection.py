@@ -25,7 +25,7 @@ def test_no_records_and_damaged_records_are_errors(tmp_path):
     with pytest.raises(LeakboardError, match=r"damaged records.*\n.*0123456789abcdef"):
         publish([folder], tmp_path / "site")
     (folder / "0123456789abcdef.json").write_text('{"hello": 1}')
-    with pytest.raises(LeakboardError, match=r"or other files; .*\n.*is no record"):
+    with pytest.raises(LeakboardError, match=r"or other files; .*\n.*not a record"):
         publish([folder], tmp_path / "site")
     assert not (tmp_path / "site").exists()
 

@@ -27,7 +27,7 @@ def points_out_of_the_folder(folder):
     (folder / WEIGHTS).rename(folder.parent / "elsewhere.safetensors")
     index(folder, dict.fromkeys(weights_of(folder.parent / "elsewhere.safetensors", ""), "../elsewhere.safetensors"))  # fmt: skip
     store(folder, {"decoy": torch.zeros(1)}, "decoy.safetensors")
-    return "names '../elsewhere.safetensors', which is no .safetensors file of this folder"
+    return "names '../elsewhere.safetensors', which is not a .safetensors file in this folder"
 
 
 def points_to_a_pickle(folder):
@@ -35,7 +35,7 @@ def points_to_a_pickle(folder):
     torch.save(weights, folder / "weights.bin")
     (folder / WEIGHTS).rename(folder / "decoy.safetensors")
     index(folder, dict.fromkeys(weights, "weights.bin"))
-    return "names 'weights.bin', which is no .safetensors file of this folder"
+    return "names 'weights.bin', which is not a .safetensors file in this folder"
 
 
 def brings_an_adapter(folder):
@@ -114,7 +114,7 @@ def standard_attacks_dropped(real, file):
 def verified_by_its_own_word(real, file):
     verified = {"seed": 1, "repeated": [real[1].key], "defended": True}
     sent(file, real, verified=verified)
-    return "says of itself that it was verified", "refused"
+    return "claims that it was verified", "refused"
 
 
 FORGED = [

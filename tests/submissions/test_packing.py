@@ -48,7 +48,7 @@ def test_no_records_and_damaged_records_are_not_packed(tmp_path):
     with pytest.raises(LeakboardError, match="holds no records"):
         gather({"mine": tmp_path}, None, "", "")
     Store(tmp_path).write(RECORDS[0]).write_text("{}")
-    with pytest.raises(LeakboardError, match="is no record"):
+    with pytest.raises(LeakboardError, match="not a record"):
         gather({"mine": tmp_path}, None, "", "")
 
 

@@ -181,7 +181,7 @@ def test_every_reason_and_every_method_that_was_not_run_is_named(real, tmp_path,
     report = verdict(sent(tmp_path / "a.zip", [*real, named(real[1], "my-noise")]))
     assert len(at_once) == 2
     assert "not run again: 1 cells: my-noise on reviews: unknown defense 'my-noise'" in told(report)
-    assert "no cell was reproduced of my-noise" in told(report)
+    assert "no cell of my-noise was reproduced" in told(report)
     assert report.verified.methods == ("my-noise",)
     assert list(report.verified.left.values()) == [1]
 
@@ -241,7 +241,7 @@ def test_what_is_not_reproduced_is_accepted_by_an_option_alone_and_marked_on_its
     sent(tmp_path / "a.zip", [*real, invented])
     code, out, _ = leakboard("verify", "a.zip", "--accept")
     assert code == 1
-    assert "no cell was reproduced of my-noise" in " ".join(out.split())
+    assert "no cell of my-noise was reproduced" in " ".join(out.split())
     assert not (tmp_path / "results").exists()
     code, out, err = leakboard("verify", "a.zip", "--accept", "--accept-without-rerun")
     assert code == 0, out + err
@@ -311,4 +311,4 @@ def test_what_is_wrong_over_there_is_a_reason(real):
     sent = []
     broken = Order("0" * 16, b"{}", {}, None, "cpu", "tiny-bert", 1)
     cell_process._work(SimpleNamespace(send=sent.append), broken, pickle.dumps(None))
-    assert sent == [("not run", "Corrupt: is no record (no key, no cell)")]
+    assert sent == [("not run", "Corrupt: not a record (no key, no cell)")]

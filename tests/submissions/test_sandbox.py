@@ -84,6 +84,6 @@ class Trap:
 def test_what_is_no_event_is_a_reason_and_nothing_is_unpickled(sent, tmp_path):
     ours, theirs = Pipe()
     theirs.send_bytes(pickle.dumps(Trap(tmp_path / "touched")) if sent is None else sent)
-    with pytest.raises(NotRun, match="its process sent what is no event"):
+    with pytest.raises(NotRun, match="its process sent something that is not an event"):
         Limit(1).receive(Child(None, ours), Reporter(), "result")
     assert not list(tmp_path.iterdir())

@@ -86,7 +86,7 @@ def test_a_directory_of_a_million_entries_is_refused_before_it_is_read(place):
 
 def test_a_directory_that_stands_elsewhere_is_refused_before_it_is_read(place):
     end = submissions.END.pack(b"PK\x05\x06", 0, 0, 1, 1, 46, 0, 0)
-    assert "of a kind" in why(verdict(place, submissions.ZIP64 + b"\0" * 16 + end))
+    assert "ZIP64" in why(verdict(place, submissions.ZIP64 + b"\0" * 16 + end))
 
 
 def test_a_large_file_is_refused_unread(place):

@@ -121,7 +121,7 @@ def test_forged_key_is_refused(place, how):
     else:
         value["key"] = forged if how == "key" else value["key"]
     content[forged if how == "name" else RECORDS[0].key] = resealed(value)
-    assert "do not belong together" in why(verdict(place, zipped(members(content))))
+    assert "do not match" in why(verdict(place, zipped(members(content))))
 
 
 def test_missing_seed_is_named(place):

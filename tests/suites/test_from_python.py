@@ -137,9 +137,9 @@ class Other(NoDefense):
         ([SAP, SAP()], "defenses[1]: 'sap' is listed twice"),
         (
             [Unnamed],
-            "the class Unnamed, which is no subclass of leakboard.Defense that sets `name`",
+            "the class Unnamed, which is not a subclass of leakboard.Defense that sets `name`",
         ),
-        ([dict], "the class dict, which is no subclass of leakboard.Defense"),
+        ([dict], "the class dict, which is not a subclass of leakboard.Defense"),
         ([Lira()], "defenses[0]: expected one defense, got Lira(shadows=16)"),
         ([None], "For training without protection write the word none."),
         ([3], "defenses[0]: expected one defense, got 3."),

@@ -28,7 +28,7 @@ HOSTILE = {
     ),
     "grid without end": (
         HEAD + "defenses: [sap: {eta: [%s], bottom: [%s]}]\n" % (("1, " * 899,) * 2),
-        "my.yaml:3: defenses[0].sap: is a grid of 808,201 settings; at most 1,000 are taken",
+        "my.yaml:3: defenses[0].sap: is a grid of 808,201 settings; the limit is 1,000",
     ),
     "many grids": (
         HEAD
@@ -38,7 +38,7 @@ HOSTILE = {
     ),
     "cells without end": (
         HEAD + f"seeds: {list(range(300))}\ncut: {list(range(300))}\ndefenses: none\n",
-        "my.yaml:1: is 90,000 cells; at most 5,000 are taken. Split it",
+        "my.yaml:1: is 90,000 cells; the limit is 5,000. Split the suite",
     ),
     "object of Python": (
         HEAD + "defenses: !!python/object/apply:os.system [ls]\n",
@@ -121,11 +121,11 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("~nouser/x.yaml", "'~nouser' is the home of no user here"),
+        ("~nouser/x.yaml", "'~nouser' is not a user of this machine"),
         ("x" * 5000 + ".yaml", "File name too long"),
-        ("a\0.yaml", "no path"),
-        ("gone.yaml", "is a link to nowhere, which is not there"),
-        ("pipe.yaml", "is no regular file"),
+        ("a\0.yaml", "not a valid path"),
+        ("gone.yaml", "is a link to nowhere, which does not exist"),
+        ("pipe.yaml", "is not a regular file"),
     ],
 )
 def test_a_path_that_is_none_is_told(

@@ -72,7 +72,7 @@ BAD = {
     ),
     "grid of training that is too large": (
         HEAD + f"train: {{epochs: &n {list(range(1, 40))}, batch_size: *n}}\ndefenses: none\n",
-        "my.yaml:3: train: is a grid of 1,521 settings; at most 1,000 are taken",
+        "my.yaml:3: train: is a grid of 1,521 settings; the limit is 1,000",
     ),
     "misspelt setting of a row": (
         HEAD + "defenses:\n  - sap: {eta: 75}\n    train: {epoch: 3}\n",

@@ -251,7 +251,7 @@ paper: {paper: SAP, artefact: [Table 3, Table 4]}
 @pytest.mark.parametrize("evaluate", ["held-out", "train"])
 def test_what_trials_selected_on_is_not_reported(read: Read, evaluate: str) -> None:
     row = 'defenses: [none, {sap: {eta: 75}, train: {epochs: 9}, trials: ["0123456789abcdef"]}]\n'
-    told = f"reports on '{evaluate}', and the row 'sap eta=75 epochs=9' .* Write `evaluate: test`"
+    told = f"reports on '{evaluate}', but the row 'sap eta=75 epochs=9' .* Write `evaluate: test`"
     with pytest.raises(LeakboardError, match=told):
         read(HEAD + f"evaluate: {evaluate}\n" + row)
     with pytest.raises(LeakboardError, match=told):

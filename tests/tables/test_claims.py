@@ -314,8 +314,8 @@ def example(**changes: Any) -> dict[str, Any]:
             "attacks: the metric 'utility' has no attacks and no channel",
         ),
         ({"goal": "labels", "metric": "success"}, "goal: Input should be 'inversion'"),
-        ({"expect": "equal"}, "margin: belongs to `expect: equal`"),
-        ({"margin": 1}, "margin: belongs to `expect: equal`"),
+        ({"expect": "equal"}, "margin: is only allowed with `expect: equal`"),
+        ({"margin": 1}, "margin: is only allowed with `expect: equal`"),
         ({"size": 2.5}, "size: 2.5 contradicts `expect: less`; it is a minus b"),
         ({"expect": "equal", "margin": 1, "size": -2}, "size: -2 contradicts `expect: equal`"),
         ({"where": ""}, "where: String should have at least 1 character"),
@@ -355,7 +355,7 @@ def test_a_file_that_is_no_list_of_claims_is_refused(
 def test_an_id_that_two_claims_have_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "claims.yaml"
     file.write_text(yaml.safe_dump([example(), example()]), "utf-8")
-    with pytest.raises(LeakboardError, match="noise-costs: id: two claims have it"):
+    with pytest.raises(LeakboardError, match="noise-costs: id: two claims have this id"):
         printed_claims(file)
 
 

@@ -32,10 +32,10 @@ def test_what_is_held_out_shares_no_source_with_what_is_trained_on():
 
 
 def test_a_split_of_one_source_or_with_a_class_in_one_part_only_is_refused():
-    with pytest.raises(LeakboardError, match="of one source"):
+    with pytest.raises(LeakboardError, match="come from one source"):
         hold_out(task_of(["the same words again and again and again"] * 6))
     rare = [f"text number {i} of many" for i in range(30)]
-    with pytest.raises(LeakboardError, match="b is in one of the two parts only"):
+    with pytest.raises(LeakboardError, match="b is in only one of the two parts"):
         hold_out(task_of(rare, [1, *[0] * 29]))
 
 

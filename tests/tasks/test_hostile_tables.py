@@ -185,7 +185,7 @@ def test_a_nul_is_refused_with_its_line(tmp_path, suffix):
     path = tmp_path / f"train.{suffix}"
     path.write_bytes(b"text\ngood\nba\0d\n")
     assert failure(path) == (
-        f"{path}, line 3: holds a NUL, as no text does; save the file as UTF-8 text"
+        f"{path}, line 3: contains a NUL character; save the file as UTF-8 text"
     )
 
 
@@ -195,7 +195,7 @@ def test_utf16_is_read_by_its_mark_and_refused_without(tmp_path, order):
     path.write_bytes("\ufefftext\näöü 漢字 😀\n".encode(order))
     assert read_table(path).column("text") == ["äöü 漢字 😀"]
     path.write_bytes("text\nabc\n".encode(order))
-    assert "holds a NUL, as no text does; save the file as UTF-8 text" in failure(path)
+    assert "contains a NUL character; save the file as UTF-8 text" in failure(path)
     path.write_bytes("\ufefftext\nä\n".encode(order)[:-1])
     assert "not UTF-16" in failure(path)
 
@@ -235,10 +235,10 @@ def test_a_label_among_thousands_is_not_compared_with_each(tmp_path):
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("~nouser/x.tsv", "'~nouser' is the home of no user here"),
+        ("~nouser/x.tsv", "'~nouser' is not a user of this machine"),
         ("x" * 5000, "File name too long"),
-        ("a\0b", "no path"),
-        ("gone.tsv", "is a link to nowhere, which is not there"),
+        ("a\0b", "not a valid path"),
+        ("gone.tsv", "is a link to nowhere, which does not exist"),
         ("ring.tsv", "cannot be reached"),
     ],
 )
@@ -261,7 +261,7 @@ def test_paths_that_are_none_are_told_wherever_they_come_from(
 def test_a_split_that_is_a_link_to_nothing_is_named(tmp_path):
     (tmp_path / "train.tsv").symlink_to("nowhere.tsv")
     with pytest.raises(
-        LeakboardError, match=r"train\.tsv: is a link to nowhere\.tsv, which is not"
+        LeakboardError, match=r"train\.tsv: is a link to nowhere\.tsv, which does not"
     ):
         load_task(UserTask(name="mine", path=tmp_path))
 

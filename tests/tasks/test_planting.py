@@ -195,7 +195,7 @@ def test_more_authors_than_there_are_and_texts_of_nobody_are_refused():
     ):
         plant_task(by_authors([4, 4, 9]), Plant(audit=3, per_author=2), 0)
     with pytest.raises(
-        LeakboardError, match="'reviews' does not say who wrote its texts; synthpai"
+        LeakboardError, match="'reviews' does not say who wrote its texts; use synthpai"
     ):
         plant_task(reviews(), Plant(per_author=2), 0)
 

@@ -152,10 +152,10 @@ BAD = {
     "a decimal comma": (
         ["3,5", "1", "2"],
         "regression",
-        "line 2: '3,5' in column 'label' is no number",
+        "line 2: '3,5' in column 'label' is not a number",
     ),
     "infinity": (["1", "inf", "2"], "regression", "line 3: 'inf' in column"),
-    "equal numbers": (["2.5"] * 3, "regression", "has the one value 2.5"),
+    "equal numbers": (["2.5"] * 3, "regression", "has only the value 2.5"),
     "one label": (["a"] * 3, "multilabel", "has 1 labels; expected 2 to 1,000"),
     "two separators": (["a|b", "a;b", "c"], "multilabel", r"separated by \| and ;"),
     "an array as text": (["['a' 'b']", "a", "b"], "multilabel", "expected a list of labels"),
@@ -183,8 +183,8 @@ def test_the_messages_about_fractions_and_lists_name_the_objective():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"objective": "regression", "utility": "MCC"}, "whose utility is Spearman or Pearson"),
-        ({"utility": "Spearman"}, "whose utility is accuracy or macro-F1 or MCC"),
+        ({"objective": "regression", "utility": "MCC"}, "which is measured by Spearman or Pearson"),
+        ({"utility": "Spearman"}, "which is measured by accuracy or macro-F1 or MCC"),
         ({"objective": "regression", "label": ["a", "b"]}, "needs objective: multilabel"),
         ({"objective": "multilabel", "label": None}, "needs a label, not null"),
     ],

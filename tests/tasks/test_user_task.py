@@ -49,9 +49,9 @@ def test_a_suite_says_in_one_line_that_there_are_no_labels(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "fields", "message"),
     [
-        ("a.txt", "", {}, "a.txt: the file is empty; expected a text on each line"),
-        ("a.txt", "\n \n", {}, "a.txt: the file is empty; expected a text on each line"),
-        ("a.txt", "one\ntwo\n", {}, "2 rows are too few, none fell into"),
+        ("a.txt", "", {}, "a.txt: the file is empty; expected one text per line"),
+        ("a.txt", "\n \n", {}, "a.txt: the file is empty; expected one text per line"),
+        ("a.txt", "one\ntwo\n", {}, "2 rows are too few: none fell into"),
         ("a.txt", MANY, {"label": "kind"}, "a.txt: no column 'kind'"),
         ("a.txt", "one\ntwo\n", {"text": "body"}, "a.txt: no column 'body'"),
         ("b.tsv", "text\tkind\n" + MANY, {}, "no column 'label' in its header line"),
@@ -124,8 +124,8 @@ def test_own_folder_and_own_mapping_agree(tmp_path):
         ({"attributes": ["teams"]}, "no column 'teams' in its header line. Did you mean 'team'?"),
         ({"path": "note.csv"}, "note.csv: no such file"),
         ({"path": "notes.xlsx"}, "unknown kind of file"),
-        ({"label": "body", "path": "few.csv"}, "3 rows are too few, none fell into"),
-        ({"label": "same"}, "has the one value 'x'; expected at least two labels"),
+        ({"label": "body", "path": "few.csv"}, "3 rows are too few: none fell into"),
+        ({"label": "same"}, "has only the value 'x'; expected at least two labels"),
         ({"path": "fake.parquet"}, "not a readable Parquet file"),
     ],
 )

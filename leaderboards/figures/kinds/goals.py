@@ -45,8 +45,8 @@ def goals(table: ResultsTable) -> dict[tuple[str, str], Plot]:
     entries = [entry for ranking in rankings(table) for entry in ranking.entries]
     if not entries:
         raise LeakboardError(
-            "nothing to plot: no defense was measured with a cost that may be compared, against a goal for which it "
-            "is made"
+            "nothing to plot: no defense was measured with a comparable cost, against a goal that it is "
+            "made for"
         )
     rows = [one for curve in curves(table) for one in curve.results]
     by_offer = grouped(rows, lambda one: one.setting.offer)

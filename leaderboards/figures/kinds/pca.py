@@ -20,7 +20,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     if not settings:
         raise LeakboardError(
             "nothing to plot: nothing was sent at moments of training, or the records are older "
-            "than these pictures"
+            "than this figure"
         )
     for one in settings:
         words = one.label.replace(",", "").replace(" = ", "=").split()

@@ -39,7 +39,9 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
     """
     paper = found.suite.paper if found.suite else None
     if paper is None:
-        raise LeakboardError("nothing to plot: these records are of no suite that mirrors a paper")
+        raise LeakboardError(
+            "nothing to plot: these records belong to no suite that mirrors a paper"
+        )
     table = results_under(found.table, request.attack)
     goal = requested_goal(table, request.goal)
     known = printed_rows(found, goal)
@@ -57,7 +59,7 @@ def plots(found: RecordSet, request: Request) -> Iterator[tuple[str, Plot]]:
         panels.append(_panel(place, [*series, *hollow], results[0], group))
     if not panels:
         raise LeakboardError(
-            f"nothing to plot: no setting has a utility and a success of attacks on {GOAL_WORDS[goal]}"
+            f"nothing to plot: no setting has both a utility and the success of an attack on {GOAL_WORDS[goal]}"
         )
     source = f"{paper.paper}, {', '.join(paper.artefact)}"
     models = ", ".join(dict.fromkeys(str(row["model"]) for row in known)) or "its own models"
