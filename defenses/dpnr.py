@@ -66,6 +66,10 @@ class DPNR(Pooling):
     def undefended(self) -> bool:
         return self.epsilon is None and not self.dropout
 
+    @property
+    def head_only(self) -> bool:
+        return self.encoder == "frozen"
+
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         off = {"epsilon": None, "dropout": 0.0, "as_released": False}
         return () if self.undefended else (self.model_copy(update=off),)

@@ -36,7 +36,10 @@ class Frozen(Defense):
     colour: ClassVar[str] = "#6996ff"
     marker: ClassVar[str] = "P"
     stage: ClassVar[Stage | None] = "training"
-    head_only: ClassVar[bool] = True
+
+    @property
+    def head_only(self) -> bool:
+        return True
 
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         # It protects because no adapters are trained.

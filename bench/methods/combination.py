@@ -171,7 +171,6 @@ def _class(parts: tuple[type[Defense], ...]) -> type[Combination]:
         "protects": frozenset[Goal]().union(*({*c.protects, *c.measured_by} for c in parts)),
         "circumstances": _renamed(parts, names, "circumstances"),
         "younger": _renamed(parts, names, "younger"),
-        "head_only": any(cls.head_only for cls in parts),
         "least_blocks": max(cls.least_blocks for cls in parts),
         "emits": _channels({cls.stage: cls.emits for cls in parts if cls.stage}),
     }

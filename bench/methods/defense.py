@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Stage = Literal["inputs", "training", "labels"]
 """What a defense contributes to a combination: the inputs that are sent, the messages of training, or the labels."""
 HEADS: Sequence[Mapping[str, object]] = [
-    {"tune": "head", "learning_rate": rate, "epochs": epochs, "batch_size": 64}
+    {"learning_rate": rate, "epochs": epochs, "batch_size": 64}
     for epochs in (10, 30)
     for rate in (1e-2, 3e-3, 3e-2, 1e-3)
 ]
@@ -56,8 +56,6 @@ class Defense(Method, ABC):
 
     least_blocks: ClassVar[int] = 1
     """Smallest number of blocks of a model that it can train."""
-    head_only: ClassVar[bool] = False
-    """True if it trains only a head of a classifier, on features that are computed once."""
     hides_tokens: ClassVar[bool] = False
     """True if it sends other token ids than those of the texts."""
     objectives: ClassVar[frozenset[Objective]] = frozenset({"classification"})
@@ -107,6 +105,11 @@ class Defense(Method, ABC):
         """True if these parameters switch the protection off; attacks are certified on such cells."""
         return self.switch is not None and getattr(self, self.switch) is None
 
+    @property
+    def head_only(self) -> bool:
+        """True if these parameters train only a head, on features that are computed once."""
+        return False
+
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         """This defense with its protection off, followed by other defenses that send the same.
 
@@ -132,9 +135,7 @@ class Defense(Method, ABC):
         Returns:
             The changes of each trial; empty if there is nothing to train.
         """
-        if self.head_only:
-            return [{name: v for name, v in each.items() if name != "tune"} for each in HEADS]
-        if settings.tune == "head":
+        if self.head_only or settings.tune == "head":
             return HEADS
         rate, epochs = settings.learning_rate, settings.epochs
         steps = ((3.0, 1), (0.3, 1), (1.0, 2), (3.0, 2), (0.3, 2), (0.1, 1), (0.1, 2))

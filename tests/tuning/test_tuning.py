@@ -23,7 +23,9 @@ from leakboard.bench.tuning import grid
 from leakboard.bench.tuning.grid import SEEDS, Choice, tune
 from leakboard.bench.tuning.trials import TRIALS, middle_strengths, trials_of
 from leakboard.defenses.blackout import Blackout
+from leakboard.defenses.dpnr import DPNR
 from leakboard.defenses.dpsgd import DPSGD
+from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.jft import JFT
 from leakboard.defenses.sap import SAP
 
@@ -116,6 +118,14 @@ def test_what_a_row_sets_itself_stays():
     heads = SuiteRow(defense=DPSGD(), train=TrainSettings(tune="head"))
     tried = trials_of(heads, base, 100, 2)[1:]
     assert {trial.settings.learning_rate for trial in tried} == {0.1, 0.03, 0.3, 1.0}
+
+
+def test_a_frozen_encoder_gets_the_trials_of_a_head():
+    base = TrainSettings(epochs=2)
+    for defense in (Frozen(), DPNR(epsilon=10), DPNR(epsilon=10, encoder="trained")):
+        tried = trials_of(SuiteRow(defense=defense), base, 100, 2)[1:]
+        alone = getattr(defense, "encoder", "frozen") == "frozen"
+        assert ({trial.settings.epochs for trial in tried} == {10, 30}) is alone
 
 
 def test_a_trial_may_train_the_first_phase_otherwise_and_the_chosen_row_says_how(tmp_path):
