@@ -174,7 +174,7 @@ def test_an_error_of_compiled_code_is_a_sentence(folder):
     ("changes", "expected"),
     [
         ({"text_config": {"num_hidden_layers": 10**9}}, "asks for 1000000000 blocks"),
-        ({"num_local_experts": 10**9}, "sets num_local_experts to 1,000,000,000; at most 131,072"),
+        ({"num_local_experts": 10**9}, "sets num_local_experts to 1,000,000,000; the limit is 131,072"),
         ({"inner_group_num": 10**9}, "sets inner_group_num to 1,000,000,000"),
         ({"attention_types": [[["global"], 10**9]]}, "sets attention_types to 1,000,000,000"),
         ({"model_type": "../bert"}, "has the architecture '../bert', which is not supported"),

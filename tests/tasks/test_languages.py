@@ -107,7 +107,7 @@ def test_the_script_of_a_text_is_that_of_most_of_its_letters():
     assert language_note("patterns", "", ["plain words"]) is None
     assert language_note("exact", "", [SCRIPTS["Chinese"][0]]) is None
     assert language_note("low-entity", "zh_core_web_sm", [SCRIPTS["Chinese"][0]]) is None
-    assert "knows English, and 100%" in language_note("presidio", "", [SCRIPTS["Arabic"][0]])
+    assert "knows English, but 100%" in language_note("presidio", "", [SCRIPTS["Arabic"][0]])
 
 
 def test_a_plan_says_that_a_detector_does_not_know_the_script():
