@@ -111,7 +111,9 @@ def test_draws_that_agree_are_counted_together_and_those_that_end_go_no_further(
 
 
 def test_more_tokens_than_the_model_reads_are_refused_with_the_remedy(base):
-    with pytest.raises(LeakboardError, match=r"a prompt of \d+ tokens and an answer of 30 .*max_length"):
+    with pytest.raises(
+        LeakboardError, match=r"a prompt of \d+ tokens and an answer of 30 .*max_length"
+    ):
         writer_of(base, positions=20).continued(prompt_of(base), 30, 1, drawing())
 
 
