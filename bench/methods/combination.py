@@ -68,6 +68,10 @@ class Combination(Defense):
     def undefended(self) -> bool:
         return all(part.undefended for part in self.parts)
 
+    @property
+    def head_only(self) -> bool:
+        return any(part.head_only for part in self.parts)
+
     def twins(self, objective: Objective) -> tuple[Defense, ...]:
         """All parts with their protection off: such labels are the true ones, and such training is plain."""
         if self.undefended or _conflict(self.made_of):

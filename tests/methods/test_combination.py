@@ -260,3 +260,5 @@ def test_a_head_alone_is_tuned_as_cheaply_over_noisy_inputs():
     tried = scene.planned.defense.tried(scene.cell.train, 48, 2)
     assert {each["epochs"] for each in tried} == {10, 30}
     assert all("tune" not in each for each in tried)
+    assert combined("sap+frozen").head_only
+    assert not combined("sap+none").head_only
