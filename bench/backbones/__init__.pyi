@@ -15,6 +15,7 @@ from .device import random_state as random_state
 from .device import set_random_state as set_random_state
 from .embedded import EMBEDDED as EMBEDDED
 from .embedded import LICENCES as LICENCES
+from .embedded import TRAINED_ON as TRAINED_ON
 from .embedded import PublicModel as PublicModel
 from .families import family_of as family_of
 from .labelling import NO_LABEL as NO_LABEL

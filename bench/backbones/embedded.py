@@ -32,6 +32,8 @@ EMBEDDED = {
     "tiny-llama": "random weights, Llama architecture, for tests",
     "tiny-roberta": "random weights, RoBERTa architecture, for tests",
 }
+TRAINED_ON = {"dialogue-gpt": frozenset({"dialogues", "replies"})}
+"""Tasks whose public texts a model has seen, so that training on them shows nothing."""
 
 
 def known_model(name: str) -> str:

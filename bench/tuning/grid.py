@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from rich.console import Console
 
+from leakboard.bench.backbones import TRAINED_ON
 from leakboard.bench.contracts import (
     FINAL,
     LeakboardError,
@@ -136,6 +137,12 @@ def tune(
     n = max(min(suite.limit or math.inf, len(t.splits["train"])) for t in plan.tasks.values())
     classes = min(task.outputs for task in plan.tasks.values())
     lacking = [reason for task in plan.tasks.values() if (reason := no_public_training(task))]
+    lacking += [
+        f"model '{model}' was trained on the public texts of task '{task.name}'"
+        for model in suite.model
+        for task in plan.tasks.values()
+        if task.name in TRAINED_ON.get(model, ())
+    ]
     if on == "public" and lacking:
         raise LeakboardError(f"suite '{suite.name}' cannot be tuned on public texts: {lacking[0]}")
 

@@ -299,6 +299,12 @@ def test_a_task_without_public_texts_is_tuned_on_private_ones_with_a_note(tmp_pa
         tune(suite(SAP(eta=75)), tmp_path, on="publik")
 
 
+def test_a_model_is_not_tuned_on_public_texts_that_it_has_learned(tmp_path):
+    learned = suite(DPSGD(epsilon=8), task="dialogues", model="dialogue-gpt", attacks=[])
+    with pytest.raises(LeakboardError, match="'dialogue-gpt' was trained on the public texts"):
+        tune(learned, tmp_path, on="public")
+
+
 def test_a_claim_whose_training_was_chosen_on_private_examples_says_so():
     claim = SAP(eta=75).claim()
     made = record(claim=claim)
