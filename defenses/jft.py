@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -25,8 +26,8 @@ from leakboard.defenses.dpsgd import unprotected
 
 PHASE1 = ("epochs", "learning_rate", "batch_size")
 """Settings of training that phase 1 may have of its own."""
-PHASE2_TRIALS = ((0.3, 1, 8), (1, 1, 8), (0.3, 1, 1), (1, 1, 1), (0.1, 1, 1), (3, 1, 8))
-"""Trials of phase 2 after an ordinary phase 1: factors of the learning rate and of the epochs, and batches per epoch."""
+PHASE2_RATES = (0.3, 1)
+"""Factors of the learning rate of phase 2, in turns; it has eight batches per epoch."""
 
 UNKNOWN = (
     "jft: a budget for what the detector misses says nothing without a miss rate, and the task "
@@ -81,21 +82,21 @@ class JFT(Redacting, Private):
         return unprotected(objective)
 
     def tried(self, settings: TrainSettings, n: int, classes: int) -> Sequence[Mapping[str, Any]]:
-        """Phase 1 as without DP-SGD, with phase 2 at low rates in large batches; then what DP-SGD tries, in both phases."""
-        both = super().tried(settings, n, classes)
-        if self.undefended:
-            return both
-        phase1 = {f"phase1_{name}": getattr(settings, name) for name in PHASE1}
-        after = [
+        """Phase 1 as training on redacted texts alone is tuned, which decides most, and phase 2 in large batches.
+
+        With light noise, both phases are tuned as DP-SGD.
+        """
+        if self.undefended or self.phase1 == "light-noise":
+            return super().tried(settings, n, classes)
+        alone = Defense.tried(self, settings, n, classes)
+        return [
             {
-                **phase1,
-                "learning_rate": up * settings.learning_rate,
-                "epochs": long * settings.epochs,
-                "batch_size": max(settings.batch_size, n // part),
+                **{f"phase1_{name}": each.get(name, getattr(settings, name)) for name in PHASE1},
+                "learning_rate": rate * settings.learning_rate,
+                "batch_size": max(settings.batch_size, n // 8),
             }
-            for up, long, part in PHASE2_TRIALS
+            for each, rate in zip(alone, cycle(PHASE2_RATES), strict=False)
         ]
-        return [*after, *both]
 
     def skip(self, conditions: Conditions) -> str | None:
         # Canaries count as secrets where the detector does with them what it does.

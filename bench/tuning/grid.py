@@ -112,7 +112,8 @@ def tune(
     labelled texts of the task, as many as there are private ones.
 
     Args:
-        on: `public` or `private` for all rows; `auto`: public for rows with a guarantee, where the task has such texts.
+        on: `public` or `private` for all rows; `auto`: public for rows with a guarantee, where the task has such texts
+            that the model was not trained on.
         one_strength: tune the middle strength of each defense, and train the others alike.
         folder: for the records of the trials.
         console: for progress.

@@ -27,6 +27,7 @@ from leakboard.defenses.dpnr import DPNR
 from leakboard.defenses.dpsgd import DPSGD
 from leakboard.defenses.frozen import Frozen
 from leakboard.defenses.jft import JFT
+from leakboard.defenses.redacted import Redacted
 from leakboard.defenses.sap import SAP
 
 SUITE = {
@@ -94,7 +95,7 @@ def test_every_row_has_the_same_number_of_trials_the_suites_own_settings_first(n
     base, row = TrainSettings(tune=kind), SuiteRow(defense=registry.defense(name)())
     trials = trials_of(row, base, 1000, 0 if kind == "full" else 2)
     assert trials[0].settings == base
-    assert len({trial.settings for trial in trials}) == TRIALS
+    assert len({(trial.row.defense, trial.settings) for trial in trials}) == TRIALS
 
 
 def test_what_a_row_sets_itself_stays():
@@ -135,7 +136,15 @@ def test_a_frozen_encoder_gets_the_trials_of_a_head(defense, epochs):
 
 def test_a_trial_may_train_the_first_phase_otherwise_and_the_chosen_row_says_how(tmp_path):
     trials = trials_of(SuiteRow(defense=JFT()), TrainSettings(epochs=2), 1000, 2)
-    assert {trial.row.defense.phase1_epochs for trial in trials} == {None, 2}
+    assert {trial.row.defense.phase1_epochs for trial in trials} == {None, 2, 4}
+    alone = trials_of(SuiteRow(defense=Redacted()), TrainSettings(epochs=2), 1000, 2)
+    phase1 = [trial.row.defense.of_phase1(trial.settings) for trial in trials]
+    assert [(each.epochs, each.learning_rate) for each in phase1] == [
+        (trial.settings.epochs, trial.settings.learning_rate) for trial in alone
+    ]
+    noisy = trials_of(SuiteRow(defense=JFT(phase1="light-noise")), TrainSettings(), 1000, 2)
+    private = trials_of(SuiteRow(defense=DPSGD()), TrainSettings(), 1000, 2)
+    assert [trial.settings for trial in noisy] == [trial.settings for trial in private]
     fixed = trials_of(SuiteRow(defense=JFT(phase1_epochs=7)), TrainSettings(epochs=2), 1000, 2)
     assert {trial.row.defense.phase1_epochs for trial in fixed} == {7}
     chosen = next(trial for trial in trials if trial.row.defense.phase1_epochs)
