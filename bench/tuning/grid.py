@@ -52,6 +52,17 @@ class Choice:
         return self.trials[0]
 
     @property
+    def is_at_edge(self) -> bool:
+        """True if no higher learning rate, or no longer training, was tried than the chosen one."""
+        best = self.chosen.settings
+        every = [trial.settings for trial in self.trials]
+        rates, epochs = {each.learning_rate for each in every}, {each.epochs for each in every}
+        return any(
+            len(tried) > 1 and own == max(tried)
+            for tried, own in ((rates, best.learning_rate), (epochs, best.epochs))
+        )
+
+    @property
     def tuned(self) -> SuiteRow:
         """The row with the chosen settings, in addition to those that it had set."""
         every = [trial.settings.model_dump() for trial in self.trials]
@@ -195,6 +206,11 @@ def tune(
         for place, (row, lead) in enumerate(zip(suite.defenses, deciding, strict=True))
         if lead in rows
     }
+    if edges := [str(c.row) for c in choices.values() if c.is_at_edge and not c.alike]:
+        notes.append(
+            "the highest learning rate or the most epochs that were tried are best for "
+            f"{', '.join(edges)}: with more of them in the suite's `train`, tune would look further"
+        )
     tuned_rows = tuple(
         choices[place].tuned if place in choices else row
         for place, row in enumerate(suite.defenses)

@@ -230,6 +230,21 @@ class Crowded(Engine):
         return [first.model_copy(update=lost), *others]
 
 
+def test_a_choice_at_the_edge_of_what_was_tried_is_told(tuned):
+    trials = trials_of(SuiteRow(defense=SAP()), TrainSettings(), 1000, 2)
+    middle = next(t for t in trials if t.settings == TrainSettings())
+    longer = next(t for t in trials if t.settings.epochs > middle.settings.epochs)
+    faster = max(trials, key=lambda trial: trial.settings.learning_rate)
+    for chosen, at_edge in ((middle, False), (longer, True), (faster, True)):
+        assert Choice(SuiteRow(defense=SAP()), [chosen, *trials]).is_at_edge == at_edge
+    assert not Choice(SuiteRow(defense=SAP()), [middle]).is_at_edge
+    found, _ = tuned
+    assert (
+        any("tried are best for none" in note for note in found.notes)
+        == found.choices[0].is_at_edge
+    )
+
+
 def test_trials_that_could_not_be_trained_are_told(tuned):
     found, folder = tuned
     assert not any("not trained" in note for note in found.notes)
