@@ -51,25 +51,25 @@ class Choice:
         """The best trial."""
         return self.trials[0]
 
+    def tried(self, name: str) -> set[Any]:
+        """The values of a setting in all trials."""
+        return {getattr(trial.settings, name) for trial in self.trials}
+
     @property
     def is_at_edge(self) -> bool:
         """True if no higher learning rate, or no longer training, was tried than the chosen one."""
-        best = self.chosen.settings
-        every = [trial.settings for trial in self.trials]
-        rates, epochs = {each.learning_rate for each in every}, {each.epochs for each in every}
         return any(
-            len(tried) > 1 and own == max(tried)
-            for tried, own in ((rates, best.learning_rate), (epochs, best.epochs))
+            len(tried := self.tried(name)) > 1 and getattr(self.chosen.settings, name) == max(tried)
+            for name in ("learning_rate", "epochs")
         )
 
     @property
     def tuned(self) -> SuiteRow:
         """The row with the chosen settings, in addition to those that it had set."""
-        every = [trial.settings.model_dump() for trial in self.trials]
         own = {
             name: value
-            for name, value in every[0].items()
-            if name in self.row.own or len({settings[name] for settings in every}) > 1
+            for name, value in self.chosen.settings.model_dump().items()
+            if name in self.row.own or len(self.tried(name)) > 1
         }
         train = TrainSettings.model_validate(own) if own else None
         keys = dict.fromkeys(key for trial in self.trials for key in trial.keys)
