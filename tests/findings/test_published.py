@@ -193,6 +193,17 @@ def test_utilities_and_costs_are_compared_at_equal_tuning_only(table):
     assert any("not tuned alike" in one.reason for one in compared)
 
 
+def test_the_trials_of_a_tuned_row_compare_a_setting_for_every_two_of_them(records):
+    """Several seeds of one setting choose nothing, however many trials they are."""
+    by_key = {record.key: record for record in records}
+    rows = {record.provenance.trials for record in records if len(record.provenance.trials) > 1}
+    assert len(rows) > 10
+    for keys in rows:
+        cells = [by_key[key].cell for key in keys]
+        settings = {(str(cell.defense), str(cell.train)) for cell in cells}
+        assert len(settings) * 2 >= len(cells), keys
+
+
 def test_every_published_record_is_whole_and_of_a_committed_state(files):
     def place(path):
         return path.parent.name, path.name

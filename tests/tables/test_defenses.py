@@ -56,3 +56,11 @@ def test_a_word_has_the_name_of_its_parameter_unless_it_says_enough(
     name: str, value: str, words: str
 ) -> None:
     assert defenses.format_parameter(name, value) == words
+
+
+def test_training_of_a_first_phase_is_named_only_where_nothing_else_distinguishes() -> None:
+    light, direct = '{"phase1": "light-noise"}', '{"phase1": "direct", "phase1_epochs": 6}'
+    assert defenses.varying_names([light, direct]) == ["phase1"]
+    longer = '{"phase1": "direct", "phase1_epochs": 9}'
+    assert defenses.varying_names([light, direct, longer]) == ["phase1", "phase1_epochs"]
+    assert defenses.varying_names([light, direct], but="phase1") == []
