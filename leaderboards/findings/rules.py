@@ -11,6 +11,7 @@ from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import (
     ANY_VALUE,
     BY_AUTHORS,
+    PHASE1_TRAINING,
     Metric,
     Reader,
     ResultsTable,
@@ -31,8 +32,8 @@ SAP, RAPT = Rows("sap", {"eta": ANY_VALUE, "bottom": "frozen"}), Rows("rapt", {"
 BOTH = Rows("sap+frozen", {"eta": ANY_VALUE})
 P3EFT = Rows("p3eft", undefended=False)
 DIRECT = Rows("jft", {"phase1": "direct", "epsilon": ANY_VALUE})
-FIRST_PHASE = ("miss_rate", "light", "checked")
-"""Parameters that only one kind of JFT's first phase has."""
+FIRST_PHASE = ("miss_rate", "light", "checked", *PHASE1_TRAINING)
+"""Parameters that only one kind of JFT's first phase has, and the training of that phase, which is chosen for each."""
 LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({settings}{span})."
 ATTACKER = "reads {x} of the tokens on {task}, {other} {y} ({a}, {at}; {n} of {settings})."
 

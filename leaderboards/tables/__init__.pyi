@@ -29,6 +29,7 @@ from .curves import Summary as Summary
 from .curves import curves as curves
 from .curves import smallest as smallest
 from .defenses import PALETTE as PALETTE
+from .defenses import PHASE1_TRAINING as PHASE1_TRAINING
 from .defenses import display_name as display_name
 from .defenses import format_parameter as format_parameter
 from .defenses import format_parameters as format_parameters

@@ -43,7 +43,7 @@ NAMELESS = frozenset({"bottom", "canaries", "detector", "encoder", "phase1"})
 """Parameters whose words say enough without a name, such as 'trainable' and 'high-entity'."""
 VARIANTS = frozenset({"bottom", "phase1"})
 """Parameters that make another method of a defense; a value other than the default is told of a lone setting, too."""
-TRAINED = frozenset({"phase1_batch_size", "phase1_epochs", "phase1_learning_rate"})
+PHASE1_TRAINING = ("phase1_batch_size", "phase1_epochs", "phase1_learning_rate")
 """Parameters that are settings of training; they are named only where no other parameter distinguishes settings."""
 TELLING = ("epochs", "learning_rate", "batch_size")
 """Settings of training that tell readers most, in this order."""
@@ -111,7 +111,7 @@ def knob_of(defense: str, params: Iterable[str]) -> str | None:
 def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
     """Names of the parameters that do not have one value throughout, sorted, `but` one.
 
-    Those in `TRAINED` are left out if the others distinguish as much.
+    Those in `PHASE1_TRAINING` are left out if the others distinguish as much.
 
     Args:
         params: each as JSON.
@@ -122,7 +122,7 @@ def varying_names(params: Iterable[str], but: str | None = None) -> list[str]:
         for name in {name for loaded in every for name in loaded} - {but}
     }
     names = sorted(name for name, values in seen.items() if len(values) > 1)
-    few = [name for name in names if name not in TRAINED]
+    few = [name for name in names if name not in PHASE1_TRAINING]
 
     def distinct(some: Sequence[str]) -> int:
         return len({canonical_json([own.get(name) for name in [*some, but]]) for own in every})

@@ -323,6 +323,26 @@ def test_what_was_not_tuned_alike_is_not_compared_by_utility():
     assert said(rule, [tuned(one) for one in records]) == []
 
 
+@pytest.mark.parametrize("metric", ["utility", "leakage"])
+def test_kinds_of_jft_are_compared_with_the_best_training_that_each_has_for_its_first_phase(metric):
+    (rule,) = (one for one in CONTRASTS if one.name == "jft" and one.metric == metric and one.differ)
+    own = {
+        "light-noise": {"phase1_epochs": 12, "phase1_learning_rate": 0.01, "phase1_batch_size": 64},
+        "direct": {"phase1_epochs": 6, "phase1_learning_rate": 0.003, "phase1_batch_size": 16},
+    }
+    tuned = {
+        side: replace(rows, params=rows.params | own[rows.params["phase1"]])
+        for side, rows in (("a", rule.a), ("b", rule.b))
+    }
+    records = [
+        one
+        for rows, value in ((tuned["a"], 0.5), (tuned["b"], 0.9))
+        for one in cells(rows, lambda seed, v=value: [attacked(Goal.MEMORISATION, v)], at(value))
+    ]
+    (one,) = said(rule, records)
+    assert "1 of 1 pair" in one.sentence or metric == "leakage"
+
+
 def test_a_sentence_keeps_the_records_of_both_sides():
     rule = next(one for one in CONTRASTS if one.name == "trainable")
     records = cells(rule.a, lambda seed: [attacked(Goal.INVERSION, 0.9 + seed / 1000)])
