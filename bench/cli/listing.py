@@ -210,7 +210,7 @@ def plan(
         yield Text(f"skipped: {attacked} on {defenses}: {one['reason']}", "dim")
     if content["skipped"] and not why:
         yield Text(
-            "Some pairs of a defense and an attack are skipped; --why says which, and why", "dim"
+            "Some defenses, or attacks on them, are skipped; --why says which, and why", "dim"
         )
 
 

@@ -216,4 +216,4 @@ def _line(name: str, record: Record, reused: bool) -> str:
         text += f", inversion EP {worst:.3f}"
     if record.cost and not reused:
         text += f", {record.cost.total_seconds:.0f} s, {record.cost.peak_megabytes / 1000:.1f} GB"
-    return f"[dim]{'kept' if reused else 'done'}[/] {name}: {text}"
+    return f"[dim]{'already done' if reused else 'done'}[/] {name}: {text}"

@@ -33,7 +33,7 @@ Audits = Sequence[tuple[Record, Leak]]
 def headlines(table: ResultsTable) -> Iterator[Finding]:
     """Findings for each goal about settings within the budget; tasks with little effect share one.
 
-    Where nothing helps, the cheapest setting is told, unless `halving` tells of it.
+    Costs are means. Where nothing helps, the cheapest setting is told, unless `halving` tells of it.
     """
     within = f"within {BUDGET:g} points,"
     least = table.least_cost_of_halving.items()
@@ -49,16 +49,18 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             first = min(little, key=lambda at: little[at].leakage.value)
             best = little[first]
             rows = [one.setting for one in [best, *little.values()] if one.setting]
-            which = f"best on {first}" if len(little) > 1 else f"best: {rows[0].setting.choice}"
+            which = best.names
+            if len(little) > 1:
+                which = f"on {first}{'' if rows[0].setting.trials else ', not tuned'}"
             words = (
-                f"{within} no measured setting hides more than {format_percent(1 - best.leakage.value)} of {word} on "
-                f"{listing(little)} ({which})."
+                f"{within} the most that is hidden of {word} on {listing(little)} is "
+                f"{format_percent(1 - best.leakage.value)} ({which})."
             )
             yield Finding.of("headlines", words, "leakage", best.leakage, rows)
         for at, one in choices:
             row, near = one.setting, one.nearest
             if row and at not in little:
-                words = f"{row.setting.choice}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for {_cost(row)}."
+                words = f"{one.names}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for {_cost(row)}."
                 yield Finding.of("headlines", words, "leakage", one.leakage, [row])
             elif near and near.cost.low > BUDGET and (goal, id(near.setting)) not in told:
                 words = (
@@ -69,17 +71,21 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
 
 
 def halving(table: ResultsTable) -> Iterator[Finding]:
-    """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget."""
+    """Findings for each goal and task about the smallest cost of hiding half, if it is above the budget.
+
+    A setting that learned nearly nothing is told as such.
+    """
     order = list(Goal)
     least = table.least_cost_of_halving
     for goal, task, model in sorted(least, key=lambda at: (order.index(at[0]), *at[1:])):
         cost, row = least[goal, task, model].value, least[goal, task, model].setting
         if row is None or cost.value <= BUDGET:
             continue
-        words = (
-            f"Hiding half of the {GOAL_WORDS[goal]} on {place_name(task, model)} costs {of_gain(row, cost)} gained "
-            f"({row.setting.choice}, {hidden(table, row)}; {_ends(cost)})."
-        )
+        what = f"half of the {GOAL_WORDS[goal]} on {place_name(task, model)}"
+        costs, choice = f"costs {of_gain(row, cost)}", row.setting.choice
+        words = f"Hiding {what} {costs} gained ({choice}, {hidden(table, row)}; {_ends(cost)})."
+        if not row.still_learns:
+            words = f"No measured setting that still learns hides {what}: {choice}, {costs} ({_ends(cost)})."
         yield Finding.of("halving", words, "cost", cost, [row])
 
 
@@ -99,8 +105,8 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
             continue
         most = max(rows, key=lambda row: row.advantage.value)
         words = (
-            f"no defense can be judged by {GOAL_WORDS[goal]} on {listing(task_name(r.setting.task) for r in rows)}: "
-            f"without protection, the strongest attack that ran, `{most.attack}`, reaches an advantage of "
+            f"on {listing(task_name(r.setting.task) for r in rows)}, no protection of {GOAL_WORDS[goal]} can be judged: "
+            f"even without any, `{most.attack}`, the strongest attack, reaches an advantage of only "
             f"{format_interval(most.advantage)}."
         )
         yield Finding.of("idle", words, "advantage", most.advantage, [most, *rows])
@@ -108,7 +114,7 @@ def idle(table: ResultsTable) -> Iterator[Finding]:
 
 def of_gain(row: Result, cost: Interval) -> str:
     """'22.0 of the 35.5 points'."""
-    return f"{format_points(cost.value)} of the {format_points(row.gain)} {row.setting.unit}"
+    return f"{format_points(cost.value)} of the {format_points(row.gain.value)} {row.setting.unit}"
 
 
 def hidden(table: ResultsTable, row: Result) -> str:

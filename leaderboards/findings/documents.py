@@ -184,11 +184,12 @@ def front(table: ResultsTable) -> str:
         half = table.least_cost_of_halving.get((goal, task, model))
         leak = "not clearly below 100 %"
         if best.setting is not None:
-            leak = f"{format_percent(best.leakage.value)} ({best.setting.setting.choice})"
+            leak = f"{format_percent(best.leakage.value)} ({best.names})"
         cost = "none that still learns"
         if half is not None and (cheapest := half.setting) is not None:
             lost, hides = of_gain(cheapest, half.value), hidden(table, cheapest)
-            cost = f"{lost} ({cheapest.setting.choice}; {hides})"
+            least = f"{lost} ({cheapest.setting.choice}; {hides})"
+            cost = least if cheapest.still_learns else f"{cost}; {least}"
         rows.append((word, place_name(task, model), leak, cost))
     head = ("what is hidden", "task", f"leakage within {BUDGET:g} points", "cost of hiding half")
     first = {finding.rule: finding for finding in reversed(found)}

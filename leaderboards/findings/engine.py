@@ -11,7 +11,6 @@ from leakboard.leaderboards.findings.finding import Finding, listing, place_name
 from leakboard.leaderboards.tables import (
     ALL,
     GOAL_WORDS,
-    UNLEARNT,
     Difference,
     Interval,
     Metric,
@@ -82,7 +81,7 @@ class Contrast:
         rows = [
             row
             for row in table.under(self.reader)
-            if not (shares and (row.is_weakly_attacked or row.cost_reason == UNLEARNT))
+            if not shares or (row.still_learns and not row.is_weakly_attacked)
         ]
         if self.versus is None:
             place = place_but(self.differ, self.a, self.b)
@@ -108,7 +107,7 @@ class Contrast:
             for verdict, words in (("more", self.more), ("less", self.less)):
                 clear = [gap for gap in large if gap.verdict == verdict]
                 if clear and words:
-                    first = min(clear, key=lambda gap: (-gap.seeds, gap.p, -abs(gap.mean.value)))
+                    first = min(clear, key=_weight)
                     yield _finding(self, words, first, clear, of_task)
         if alike and self.same:
             widest = max(alike, key=lambda gap: abs(gap.mean.value))
@@ -123,7 +122,7 @@ class Level:
         least: lower bound of all intervals.
         elsewhere: select defenses that are made for other goals.
         words: sentence with {defenses}, {tasks}, {cuts}, {x} (the smallest leakage), {success_percent} (the smallest),
-            {attack} and {settings} (their number). Undefended settings leak all of themselves: their success is bounded.
+            {attack} and {settings} (their number, and whether none learned its task). Undefended settings leak all of themselves: their success is bounded.
     """
 
     name: str
@@ -147,6 +146,7 @@ class Level:
         if not rows:
             return
         nearest = min(rows, key=lambda row: (row.leakage.value, row.success.value))
+        learned = "" if any(row.still_learns for row in rows) else ", none learned"
         words = self.words.format(
             defenses=listing(display_name(row.defense) for row in rows),
             tasks=listing(map(_task, rows)),
@@ -154,7 +154,7 @@ class Level:
             x=format_percent(nearest.leakage.value),
             success_percent=format_percent(nearest.success.value),
             attack=f"`{nearest.attack}`",
-            settings=count(len({id(row.setting) for row in rows}), "setting"),
+            settings=count(len({id(row.setting) for row in rows}), "setting") + learned,
         )
         yield Finding.of(self.name, words, "leakage", nearest.leakage, [nearest, *rows])
 
@@ -167,6 +167,15 @@ def _aim(row: Result) -> tuple[int, Goal, str]:
     return id(row.setting), row.goal, row.attribute
 
 
+def _weight(gap: Difference) -> tuple[int, int, float, float]:
+    """Order of evidence: most seeds, then most trials of tuning, then the least p and the largest difference."""
+    return -gap.seeds, -_trials(gap), gap.p, -abs(gap.mean.value)
+
+
+def _trials(gap: Difference) -> int:
+    return min(gap.a.setting.trials, gap.b.setting.trials)
+
+
 def _finding(
     rule: Contrast, words: str, first: Difference, told: list[Difference], of: list[Difference]
 ) -> Finding:
@@ -176,6 +185,8 @@ def _finding(
     value, low, high = first.mean.ends
     ends = sorted((abs(low), abs(high))) if low * high >= 0 else [low, high]
     values = sorted(_value(gap.a, rule.metric) for gap in of)
+    is_same = a.attack == b.attack and a.channel != b.channel
+    untuned = ", not tuned" if rule.metric == "utility" and not _trials(first) else ""
     sentence = words.format(
         a=display_name(a.defense),
         b=display_name(b.defense),
@@ -184,13 +195,13 @@ def _finding(
         y=show(_value(b, rule.metric)),
         span=f", {show(values[0]).removesuffix(' %')} to {show(values[-1])}" if len(of) > 1 else "",
         d=show(abs(value)),
-        ci=f"95 % CI {' to '.join(show(end).removesuffix(' %') for end in ends)}",
+        ci=" to ".join(show(end).removesuffix(" %") for end in ends),
         goal=GOAL_WORDS[a.goal],
         task=listing(_task(gap.a) for gap in (first, *told)),
-        attack=f"`{a.attack}`",
-        other=f"`{b.attack}`",
+        attack=f"`{a.attack}`{f' on {a.channel}' if is_same else ''}",
+        other=f"`{b.attack}`{f' on {b.channel}' if is_same else ''}",
         n=len(told),
-        pairs=count(len(of), "pair"),
+        pairs=count(len(of), "pair") + untuned,
         settings=count(len(of), "setting") + (", one seed" if first.seeds == 1 else ""),
         margin=f"{100 * rule.margin:g} points",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from leakboard.bench.contracts import Goal
@@ -70,8 +71,8 @@ RULES: tuple[Contrast | Level, ...] = (
     Level("elsewhere", Rows(), INPUTS,
         "Inputs also leak under {defenses}: even the best of {settings} leaks {x}.", least=0.95, elsewhere=True),
     Level("text", Rows("sap", undefended=False, task=("dialogues", "replies")), LABELS,
-        "Noise at the input hides no text that a language model learns: attacks such as {attack} read all of it "
-        "on {tasks} ({settings}).", least=0.95),
+        "Noise at the input hides no training text of language models: {attack} and others read all on {tasks} "
+        "({settings}).", least=0.95),
     Level("identity", Rows(("sap", "sap-cti"), {"eta": (90, 110)}), IDENTITY,
         "Noisy words tell {attack} which text was sent for {success_percent} of texts on {tasks} at η ≥ 90 ({settings}).",
         least=0.95),
@@ -80,7 +81,8 @@ RULES: tuple[Contrast | Level, ...] = (
         more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
         "(AUC of labels)."),
     Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
-        less="By the authors' own attacks, P³EFT at {at} leaks {x} of the labels on {task} ({n} of {settings})."),
+        less="By the authors' own attacks, P³EFT clearly leaks fewer labels in {n} of {settings} on {task} ({at}: {x}).",
+        more="By the authors' own attacks, P³EFT clearly leaks more labels in {n} of {settings} on {task} ({at}: {x})."),
     Contrast("servers", LEAKAGE, _p3eft(servers="per-adapter"), _p3eft(servers="one"), LABELS,
         differ=("alternating",),
         less="P³EFT leaks fewer labels to a server for each adapter than to one server on {task}: {x}, not {y}.",
@@ -116,7 +118,7 @@ RULES: tuple[Contrast | Level, ...] = (
     Contrast("twin", LEAKAGE, Rows("randomised-response"), Rows("none"), LABELS, less=LEFT),
     Contrast("twin", LEAKAGE, Rows("dpnr", undefended=False), Rows("dpnr", undefended=True), INPUTS,
         less="DPNR's vectors at {at} leak {x} of the words that are read without noise on {task} ({settings}{span}).",
-        differ=("epsilon", "dropout")),
+        differ=("epsilon", "dropout", "as_released")),
     Contrast("twin", LEAKAGE, Rows(INPUT_NOISE, undefended=False), Rows(INPUT_NOISE, undefended=True), ATTRIBUTES,
         less=LEFT, differ=("eta", "epsilon", "reversal")),
     Contrast("twin", LEAKAGE, Rows("offsite-tuning", {"emulator": ANY_VALUE}), Rows("offsite-tuning", {"emulator": None}),
@@ -125,7 +127,8 @@ RULES: tuple[Contrast | Level, ...] = (
         "({n} of {settings})."),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
-    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
+    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}),
+        **USEFUL),
     # JFT and redaction
     Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
         Rows(("jft", "redacted"), {"canaries": "masked"}), SECRETS,
@@ -149,11 +152,13 @@ RULES: tuple[Contrast | Level, ...] = (
         less="Word frequencies mislead an attacker: {attack} " + ATTACKER, margin=0.02),
     _attacks("knowledge", Rows("sap"), INPUTS, Reader(("bidirectional",)), Reader(("eia-nn",)),
         more="Gradients of the head help an attacker: {attack} " + ATTACKER),
-    Contrast("precision", LEAKAGE, Rows(("none", "p3eft", "sap"), train={"precision": "bf16"}),
-        Rows(("none", "p3eft", "sap"), train={"precision": "float32"}), differ=("precision",), margin=FIVE,
-        more="Training in bf16 leaks more than in float32 on {task}: {x} against {y} ({a}).",
-        less="Training in bf16 leaks less than in float32 on {task}: {x} against {y} ({a}).",
-        same="Training in bf16 leaks as much as in float32 on {task}: none of {pairs} differs by {margin}."),
+    # Other attacks read all or what is sent before training, so that the precision could not show.
+    Contrast("precision", LEAKAGE, replace(P3EFT, train={"precision": "bf16"}),
+        replace(P3EFT, train={"precision": "float32"}), LABELS, differ=("precision",), reader=BY_AUTHORS, margin=FIVE,
+        more="By the authors' own attacks, {a} leaks more labels in bf16 than in float32 on {task}: {x} against {y}.",
+        less="By the authors' own attacks, {a} leaks fewer labels in bf16 than in float32 on {task}: {x} against {y}.",
+        same="By the authors' own attacks, P³EFT leaks as many labels in bf16 as in float32 on {task}, within {margin} "
+        "({pairs})."),
 )
 # fmt: on
 TITLES = {
@@ -171,7 +176,7 @@ TITLES = {
     "prompts": "RAPT against SAP",
     "servers": "Servers of P³EFT",
     "twin": "What defenses leave of what is read without them",
-    "private-training": "Private training",
+    "private-training": "Private training (ε of JFT: for secrets that its detector finds; of DP-SGD: for whole examples)",
     "detector": "What detectors miss",
     "jft": "JFT, its first phase and redaction",
     "knowledge": "What an attacker gains by knowledge",
@@ -181,10 +186,10 @@ TITLES = {
 }
 """Titles of the rules, the most important first."""
 CONDITIONS = (
-    "Leakage is the share of what the strongest attack reads without a defense that it still reads with it. "
+    "Leakage is what the strongest attack reads with a defense, as a share of what the strongest attack reads without it. "
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
-    "reports the one with most seeds, then the least p, and how many are clear. With one seed the test is within the cell, "
+    "reports the one with most seeds, then most trials of tuning, then the least p, and how many are clear. With one seed the test is within the cell, "
     "and the sentence is left out where others have several seeds. Most models are MiniLM or small language models. Larger ones "
     "(MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have three seeds."
 )

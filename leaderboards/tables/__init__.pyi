@@ -73,7 +73,6 @@ from .result import Result as Result
 from .results import ResultsTable as ResultsTable
 from .results import results_table as results_table
 from .settings import NOT_REPRODUCED as NOT_REPRODUCED
-from .settings import UNLEARNT as UNLEARNT
 from .settings import Group as Group
 from .settings import Setting as Setting
 from .settings import gain_over as gain_over

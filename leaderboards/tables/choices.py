@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from leakboard.bench.contracts import Goal, LeakboardError, did_you_mean, grouped, notebook_html
+from leakboard.leaderboards.tables.compare import compare
 from leakboard.leaderboards.tables.curves import Curve, Summary, curves, joint_results, smallest
 from leakboard.leaderboards.tables.goals import GOAL_WORDS, goals_asked
 from leakboard.leaderboards.tables.intervals import (
@@ -21,6 +22,7 @@ from leakboard.leaderboards.tables.result import BUDGET, Result
 
 ALIKE = 0.01
 """Leakages that differ by less are equal where a setting is chosen."""
+OR = ", or "
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Choice:
         leakage: leakage of that setting, cross-fitted over seeds.
         nearest: if there is no setting, the cheapest one that clearly reduces leakage, if any.
         front: settings that clearly reduce leakage and that no other beats in leakage and cost, cheapest first.
+        equals: settings of other defenses within the budget that leak as much and whose costs do not clearly differ.
         each: for several goals at once, the results of the shown setting for each goal.
         note: a warning where the setting was chosen on the reported numbers, or an empty string.
         others: other models on which defenses were measured.
@@ -52,6 +55,7 @@ class Choice:
     nearest: Result | None
     front: tuple[Result, ...]
     why: str
+    equals: tuple[Result, ...] = ()
     each: tuple[Result, ...] = ()
     note: str = ""
     others: tuple[str, ...] = ()
@@ -67,6 +71,12 @@ class Choice:
 
     def _repr_html_(self) -> str:
         return notebook_html(self.why, rows=[*map(list, self._evidence())])
+
+    @property
+    def names(self) -> str:
+        """The chosen setting and those that measurements do not distinguish from it: 'SAP, η = 110, or RAPT, η = 110'."""
+        chosen = (row.setting.choice for row in (self.setting, *self.equals) if row is not None)
+        return OR.join(dict.fromkeys(chosen))
 
     def _evidence(self) -> Iterator[tuple[str, str]]:
         """Evidence for the setting: name and text of each line."""
@@ -95,10 +105,15 @@ class Choice:
             success = f"{row.metric} {format_interval(row.success)}"
             leak = format_percent_interval(row.leakage)
             yield GOAL_WORDS[row.goal], f"{leak} by {row.attack_title}: {success}"
+        if self.equals:
+            yield "equals", "; ".join(f"{row.name}: {cost_words(row)}" for row in self.equals)
         if self.note:
             yield "chosen", self.note.removeprefix("chosen ")
         if self.others:
-            yield "models", f"also measured with {', '.join(self.others)}; ask with `model`"
+            yield (
+                "models",
+                f"also measured with {', '.join(self.others)} (`--model`, in Python `model=`)",
+            )
 
 
 def choose(
@@ -149,10 +164,11 @@ def choose(
     front = pareto([row for row in priced if row.clearly_reduces_leakage])
     within = [curve.leakage_within(max_cost) for curve in made]
     best = smallest(s for s in within if s.setting and s.setting.clearly_reduces_leakage)
+    equals: tuple[Result, ...] = ()
     if best.setting is not None:
-        best = _cheapest_like(
-            best, [r for r in front if r.cost.value <= max_cost and r.is_worth_a_budget]
-        )
+        within_budget = [r for r in priced if r.cost.value <= max_cost and r.still_learns]
+        best = _cheapest_like(best, [row for row in front if row in within_budget])
+        equals = _equals(best, within_budget)
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
@@ -189,13 +205,13 @@ def choose(
     others = tuple(name for name in by_model if name != used)
     where = f"{task} with {used}" if others else task
     why = f"{word.capitalize()} of {where}, at most {max_cost:g} {unit}: {why}."
-    found = best.setting, best.value, nearest, front, why, each, best.note, others
+    found = best.setting, best.value, nearest, front, why, equals, each, best.note, others
     return Choice(task, goal, max_cost, *found)
 
 
 def cost_words(row: Result) -> str:
     """'1.6 [0.8, 2.4] of the 35.3 points gained'."""
-    gain = format_points(row.gain)
+    gain = format_points(row.gain.value)
     return f"{format_interval(row.cost, 1)} of the {gain} {row.setting.unit} gained"
 
 
@@ -211,6 +227,19 @@ def _cheapest_like(best: Summary, front: Sequence[Result]) -> Summary:
     most = best.setting.leakage.value + ALIKE
     first = next((row for row in front if row.leakage.value < most), best.setting)
     return best if first is best.setting else Summary(first.leakage, first, best.note)
+
+
+def _equals(best: Summary, within: Sequence[Result]) -> tuple[Result, ...]:
+    """The settings of other defenses that leak about as much as the chosen one, at a cost that is not clearly another."""
+    chosen = best.setting
+    assert chosen is not None
+    return tuple(
+        row
+        for row in within
+        if row.defense != chosen.defense
+        and abs(row.leakage.value - chosen.leakage.value) < ALIKE
+        and not compare(row, chosen, "cost").is_clear
+    )
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:

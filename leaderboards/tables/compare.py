@@ -303,7 +303,18 @@ def differences(
     asked = [row for row in rows if goal in (None, row.goal)]
     if metric in ("utility", "cost", "perplexity"):
         asked = one_per_setting(asked)
-    return holm([compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)])
+    found = [compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)]
+    if metric in ("utility", "cost", "perplexity"):
+        found = [own[0] for own in grouped(found, _trainings).values()]
+    return holm(found)
+
+
+def _trainings(gap: Difference) -> Hashable:
+    """Identity of the trainings of a pair. Without canaries, those with 'masked' and with 'missed' ones are the same."""
+    return tuple(
+        (one.group, one.offer, tuple(sorted(one.utility_by_seed.items())) or id(one))
+        for one in (gap.a.setting, gap.b.setting)
+    )
 
 
 def _tuple(value: str | tuple[str, ...] | None) -> tuple[str, ...]:

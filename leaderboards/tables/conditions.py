@@ -49,7 +49,7 @@ def _setup(records: Sequence[Record]) -> str:
         words += [f"canaries {planted_view(copies[0]) if len(copies) == 1 else 'planted'}"]
     trained = {own.train for own in cells if own.defense.name != UNTUNED}
     if len(trained) > 1:
-        words += ["each trained in its own way"]
+        words += ["training differs between settings"]
     else:
         words += ["all weights"] if cell.train.tune == "full" else []
         words += [count(cell.train.epochs, "epoch")]

@@ -43,9 +43,12 @@ SELF_CHOSEN = "chosen on the reported numbers, since the settings share fewer th
 
 
 def smallest(summaries: Iterable[Summary]) -> Summary:
-    """The summary with the smallest number of those with a setting; `NEVER` if none has one."""
-    known = (one for one in summaries if one.setting is not None)
-    return min(known, key=lambda one: one.value.value, default=NEVER)
+    """The summary with the smallest number, of a setting that still learns if there is any; `NEVER` if none has a setting."""
+
+    def order(one: Summary) -> tuple[bool, float]:
+        return one.setting is None or not one.setting.still_learns, one.value.value
+
+    return min((one for one in summaries if one.setting is not None), key=order, default=NEVER)
 
 
 @dataclass(frozen=True)
@@ -89,13 +92,20 @@ class Curve:
         return "; ".join(dict.fromkeys(row.reason_without_rank for row in self.certified))
 
     def leakage_within(self, budget: float = BUDGET) -> Summary:
-        """The least leakage of a setting that costs at most `budget` points and keeps something of what tuning gains."""
-        worth = [row for row in self.priced if row.is_worth_a_budget]
+        """The least leakage of a setting that costs at most `budget` points and still learns."""
+        worth = [row for row in self.priced if row.still_learns]
         return _cross_fitted(worth, lambda leak, cost: leak if cost <= budget else inf, "leakage")
 
     def cost_of_halving(self) -> Summary:
-        """The least cost of a measured setting that leaks at most half; missing means never."""
-        return _cross_fitted(self.priced, lambda leak, cost: cost if leak <= HALF else inf, "cost")
+        """The least cost of a measured setting that leaks at most half; missing means never.
+
+        It is of settings that still learn, or of others if none of them leaks so little.
+        """
+        for rows in ([row for row in self.priced if row.still_learns], self.priced):
+            half = _cross_fitted(rows, lambda leak, cost: cost if leak <= HALF else inf, "cost")
+            if half.setting is not None:
+                return half
+        return NEVER
 
 
 def curves(table: Iterable[Result]) -> list[Curve]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isnan
 from typing import Any
 
 from leakboard.bench.contracts import Goal
@@ -13,7 +14,6 @@ from leakboard.leaderboards.tables.intervals import (
     MISSING,
     Interval,
     format_interval,
-    format_points,
 )
 from leakboard.leaderboards.tables.leakage import (
     COMPARED,
@@ -24,7 +24,7 @@ from leakboard.leaderboards.tables.leakage import (
     Strongest,
     leakage,
 )
-from leakboard.leaderboards.tables.settings import Setting
+from leakboard.leaderboards.tables.settings import UNLEARNT, Setting
 
 BUDGET = 3.0
 """Default limit of the cost of a defense, in points of utility. Where tuning gains no more, costs are not compared."""
@@ -42,7 +42,7 @@ class Result:
         attribute: private attribute for attribute inference, else ''.
         cost: points of utility lost against no protection; if missing, `cost_reason` states why.
         is_equally_tuned: True if no protection had as many tuning trials, and no row with a cost on this question had more.
-        gain: points that no protection gains over the untuned model; nan if both were not measured.
+        gain: points that no protection gains over the untuned model; missing if both were not measured.
         leakage: share of what is read without the defense that is still read, not clipped; missing if the cell is not
             certified.
         success, metric: cross-fitted success of the strongest attack, and its metric.
@@ -63,7 +63,7 @@ class Result:
     cost_by_seed: Mapping[int, float]
     cost_reason: str
     is_equally_tuned: bool
-    gain: float
+    gain: Interval
     leakage: Interval
     leakage_by_seed: Mapping[int, float]
     certification: Certification
@@ -155,17 +155,21 @@ class Result:
     def has_comparable_cost(self) -> bool:
         """True if the setting is better than the untuned model, and was tuned like no protection and like the others.
 
-        And if tuning gains more than the default budget, within which the untuned model would be otherwise.
+        And if tuning clearly gains more than the default budget, within which the untuned model would be otherwise.
         """
-        return self.has_cost and self.is_equally_tuned and self.gain > BUDGET
+        return self.has_cost and self.is_equally_tuned and not self._gains_little
+
+    @property
+    def _gains_little(self) -> bool:
+        return (self.gain.value if isnan(self.gain.low) else self.gain.low) <= BUDGET
 
     @property
     def reason_without_cost(self) -> str:
         """Reason why the cost is not comparable, or an empty string."""
         if self.has_comparable_cost:
             return ""
-        if self.has_cost and self.gain <= BUDGET:
-            return f"tuning gains only {format_points(self.gain)} {self.setting.unit} here"
+        if self.has_cost and self._gains_little:
+            return f"tuning gains only {format_interval(self.gain, 1)} {self.setting.unit} here"
         return self.cost_reason or "it was not tuned like no protection, or less than others here"
 
     @property
@@ -179,9 +183,13 @@ class Result:
         return self.is_certified and not self.reason_without_rank
 
     @property
-    def is_worth_a_budget(self) -> bool:
-        """Whether it keeps a fifth of what tuning gains; no budget buys a model that learned nearly nothing."""
-        return self.cost.value <= (1 - LEAST_KEPT) * self.gain
+    def still_learns(self) -> bool:
+        """Whether it is above the untuned model and, where costs are known, keeps a fifth of what tuning gains.
+
+        No leakage is a merit of a model that learned nearly nothing.
+        """
+        too_much = self.cost.value > (1 - LEAST_KEPT) * self.gain.value  # False for an unknown cost
+        return self.cost_reason != UNLEARNT and not too_much
 
     @property
     def clearly_reduces_leakage(self) -> bool:
@@ -237,7 +245,7 @@ class Result:
             "cost_reason": self.cost_reason,
             "trials": setting.trials,
             "equally_tuned": self.is_equally_tuned,
-            "gain": self.gain,
+            "gain": self.gain.value,
             **self.leakage.columns("leakage"),
             "certification": self.certification,
             "attack": self.attack,

@@ -239,11 +239,11 @@ class Group:
     untuned: Setting | None
 
     @cached_property
-    def gain(self) -> float:
-        """Points that no protection gains over the untuned model; nan if they share no seed."""
+    def gain(self) -> Interval:
+        """Points that no protection gains over the untuned model; missing if they share no seed."""
         if self.reference is None or self.untuned is None:
-            return nan
-        return gain_over(self.reference, self.untuned)[0].value
+            return MISSING
+        return gain_over(self.reference, self.untuned)[0]
 
     def cost(self, setting: Setting) -> Cost:
         """Cost of a setting; missing if it is not clearly better than the untuned model."""
@@ -254,7 +254,7 @@ class Group:
             return Cost(MISSING, {}, alike, "no utility was measured")
         if self.untuned is None:
             return Cost(MISSING, {}, alike, "the untuned model was not measured beside it")
-        if isnan(self.gain):
+        if self.gain.is_missing:
             return Cost(MISSING, {}, alike, "no protection shares no seed with the untuned model")
         above, common = gain_over(setting, self.untuned)
         if not common:

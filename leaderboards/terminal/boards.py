@@ -29,8 +29,8 @@ COLUMNS = columns(
 )
 OVERVIEW = columns("hides", "task", "best defense", ">leakage", ">points lost", "?halving costs")
 ABOUT = (
-    "Leakage is the share of what attacks read without the defense that they still read with it, with its 95 % "
-    "interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
+    "Leakage is what the strongest attack reads with the defense, as a share of what the strongest attack reads "
+    "without it, with its 95 % interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
 )
 """Explanation of the numbers of boards."""
 WORDS = ("task", "defense", "setting", "measured on")
@@ -48,7 +48,9 @@ def overview(rankings: Sequence[Ranking]) -> Iterator[Table | str]:
             first, one = ranking.within[0], ranking.within[0].setting
             best = [one.name, leakage_cell(first.leakage), format_interval(one.cost, 1)]
         half, cost = ranking.halving.setting, format_number(ranking.halving.value.value, 1)
-        cheapest = f"{cost} of {format_number(half.gain, 1)} gained ({half.name})" if half else "–"
+        cheapest = (
+            f"{cost} of {format_number(half.gain.value, 1)} gained ({half.name})" if half else "–"
+        )
         rows.append([ranking.words, f"{ranking.task} · {ranking.model}", *best, cheapest])
     yield Table(f"Best defense for at most {budget:g} {unit}", OVERVIEW, rows)
     yield f"{len(rows)} of {count(len(rankings), 'board')}. One of them: --goal and --task; all: --all"

@@ -196,7 +196,7 @@ def test_findings_are_claims_with_their_records_in_words_data_and_documents(
     assert "findings; all with --all" in out or "finding; all with --all" in out
     code, out, _ = leakboard("findings", records, "--all")
     assert code == 0
-    assert "No defense can be judged by" in " ".join(out.split())
+    assert "no protection of" in " ".join(out.split())
     assert "records" in out
     code, out, _ = leakboard("findings", records, "--format", "json", "--rule", "idle")
     found = json.loads(out)
@@ -249,7 +249,7 @@ def test_a_document_is_replaced_as_a_whole_or_stays(leakboard, records, tmp_path
         assert leakboard("findings", records, "--into", link)[0] == 2
     assert page.read_text() == before
     assert leakboard("findings", records, "--into", link)[0] == 0
-    assert "No defense can be judged" in page.read_text()
+    assert "no protection of" in page.read_text()
     assert (link.is_symlink(), page.stat().st_mode & 0o777) == (True, 0o640)
     assert {path.name for path in tmp_path.iterdir()} == {"page.md", "link.md"}
 

@@ -24,8 +24,8 @@ def test_a_second_run_trains_nothing(leakboard, records, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in records.glob("*.json")}
     code, out, _ = leakboard("run", "quick.yaml")
     assert code == 0
-    assert out.count("kept") == 5
-    told = out[out.rindex("kept") :]
+    assert out.count("already done") == 5
+    told = out[out.rindex("already done") :]
     assert "5 cells of 4 defenses and 1 seed in results/local/quick" in " ".join(told.split())
     assert "table: leakboard show quick.yaml   picture: leakboard plot quick.yaml" in told
     assert "What helps: within 3 points, inputs: " in " ".join(told.split())

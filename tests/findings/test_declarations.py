@@ -11,7 +11,7 @@ from leakboard.bench.contracts import Channel, Goal
 from leakboard.bench.methods import registry
 from leakboard.bench.records.frame import canonical_json
 from leakboard.bench.scoring import twin_settings
-from leakboard.leaderboards.findings.engine import Contrast, Level
+from leakboard.leaderboards.findings.engine import USEFUL, Contrast, Level
 from leakboard.leaderboards.findings.rules import RULES, TITLES
 from leakboard.leaderboards.tables.compare import ANY_VALUE, Rows
 from leakboard.leaderboards.tables.leakage import ALL, Reader
@@ -267,6 +267,81 @@ def test_a_clear_difference_below_the_margin_is_not_told():
     assert len(two(wide, 0.2)) == 1
 
 
+def test_the_pair_with_most_trials_of_tuning_is_told_of_those_with_equal_seeds():
+    rule = Contrast("variants", "utility", Rows("sap-cti"), Rows("sap"), **USEFUL, at=("eta",))
+
+    def pair(eta, gap, trials):
+        made = [
+            record(name, {"eta": eta}, seed, 0.6 + seed * add / 1000 + add * gap / 100, task="sst2")
+            for seed in SEEDS
+            for name, add in (("sap", 0), ("sap-cti", 1))
+        ]
+        for one in made:
+            yield one.model_copy(
+                update={"provenance": one.provenance.model_copy(update={"trials": trials})}
+            )
+
+    (one,) = said(rule, [*pair(75.0, 30, ()), *pair(50.0, 10, ("a", "b"))])
+    assert "10.1 points at η = 50" in one.sentence
+    assert one.sentence.endswith("2 of 2 pairs).")
+    (one,) = said(rule, [*pair(75.0, 30, ())])
+    assert one.sentence.endswith("1 of 1 pair, not tuned).")
+
+
+def test_one_training_under_several_circumstances_is_one_pair():
+    """Without canaries, a model has the same utility whether a detector would find or miss them."""
+    (rule,) = (
+        one for one in CONTRASTS if one.name == "private-training" and one.metric == "utility"
+    )
+    made = [
+        one
+        for rows, utility in ((rule.a, 0.9), (rule.b, 0.5))
+        for one_or_other in ({}, {"canaries": "masked"} if rows is rule.a else {})
+        for one in cells(
+            replace(rows, params={**rows.params, **one_or_other}),
+            lambda seed: [attacked(Goal.MEMORISATION, 0.5)],
+            lambda seed, u=utility: u + seed / 1000,
+        )
+    ]
+    (one,) = said(rule, list({one.key: one for one in made}.values()))
+    assert "1 of 1 pair" in one.sentence
+
+
+def test_leakage_of_models_that_learned_nearly_nothing_is_not_compared():
+    (rule,) = (one for one in CONTRASTS if one.name == "twin" and one.a.defense == "p3eft")
+
+    def leakage(utility):
+        found = cells(rule.a, lambda seed: [attacked(rule.goal, 0.5)], lambda seed: utility)
+        return [*found, *(record("untuned", {}, seed, 0.4, [], "sst2") for seed in SEEDS)]
+
+    assert len(said(rule, leakage(0.6))) == 1
+    assert said(rule, leakage(0.45)) == []
+
+
+def test_one_attack_on_two_channels_is_named_with_both():
+    rule = next(
+        one for one in RULES if isinstance(one, Contrast) and one.name == "authors" and one.versus
+    )
+
+    def both(seed):
+        one = attacked(rule.goal, 0.9, Reader(("spectral",), ("gradients",)))
+        return [one, attacked(rule.goal, 0.4, Reader(("spectral",), ("activations",)))]
+
+    (one,) = said(rule, cells(rule.a, both))
+    assert "`spectral` on activations scores 70 %, `spectral` on gradients 95 %" in one.sentence
+
+
+def test_a_level_says_where_no_model_learned():
+    (rule,) = (one for one in LEVELS if one.name == "text")
+
+    def settings(utility):
+        found = cells(rule.rows, lambda seed: [attacked(rule.goal, 0.999)], lambda seed: utility)
+        return [*found, *(record("untuned", {}, seed, 0.6, [], "dialogues") for seed in SEEDS)]
+
+    assert said(rule, settings(0.8))[0].sentence.endswith("(1 setting).")
+    assert said(rule, settings(0.6))[0].sentence.endswith("(1 setting, none learned).")
+
+
 def test_what_is_clear_only_without_correction_is_not_told():
     rule = Contrast(
         "variants", "utility", Rows("sap-cti"), Rows("sap"), more="SAP-CTI gains on {task}."
@@ -325,7 +400,9 @@ def test_what_was_not_tuned_alike_is_not_compared_by_utility():
 
 @pytest.mark.parametrize("metric", ["utility", "leakage"])
 def test_kinds_of_jft_are_compared_with_the_best_training_that_each_has_for_its_first_phase(metric):
-    (rule,) = (one for one in CONTRASTS if one.name == "jft" and one.metric == metric and one.differ)
+    (rule,) = (
+        one for one in CONTRASTS if one.name == "jft" and one.metric == metric and one.differ
+    )
     own = {
         "light-noise": {"phase1_epochs": 12, "phase1_learning_rate": 0.01, "phase1_batch_size": 64},
         "direct": {"phase1_epochs": 6, "phase1_learning_rate": 0.003, "phase1_batch_size": 16},

@@ -53,7 +53,7 @@ def test_cells_that_were_there_take_no_time(live, clock, tmp_path):
     live.finished(records[1], reused=False)
     assert live.left() == "left 0:01:40"  # two of three took nothing yet
     told = live.console.file.getvalue()
-    assert "kept reviews seed 0 none" in told
+    assert "already done reviews seed 0 none" in told
     assert "GB" in told.splitlines()[1]
 
 
