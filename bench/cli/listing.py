@@ -29,6 +29,8 @@ FAMILIES = (
     "BERT, RoBERTa, DeBERTa v2/v3, ModernBERT, MPNet, DistilBERT, ELECTRA, ALBERT, T5 (encoder), GPT-2, OPT, GPT-NeoX "
     "(Pythia), Llama, Mistral, Qwen 2/3, Gemma 3 (text), Phi-3, OLMo 2 or Falcon in safetensors"
 )
+ALL_ATTACKS = "all attacks"
+"""On a defense that is skipped as a whole."""
 
 
 def catalogue() -> dict[str, dict[str, str]]:
@@ -205,12 +207,14 @@ def plan(
     yield table
     if len(cells) > FIRST and not everything:
         yield Text(f"{len(cells) - FIRST} more cells with --all", "dim")
-    for one in content["skipped"] if why else ():
+    skipped = content["skipped"]
+    told = [one for one in skipped if why or ALL_ATTACKS in one["attacks"]]
+    for one in told:
         attacked, defenses = ", ".join(one["attacks"]), ", ".join(one["defenses"])
         yield Text(f"skipped: {attacked} on {defenses}: {one['reason']}", "dim")
-    if content["skipped"] and not why:
+    if len(told) < len(skipped):
         yield Text(
-            "Some defenses, or attacks on them, are skipped; --why says which, and why", "dim"
+            "Some pairs of a defense and an attack are skipped; --why says which, and why", "dim"
         )
 
 
@@ -321,7 +325,7 @@ def _reasons(cells: Iterable[PlannedCell]) -> dict[str, tuple[list[str], list[st
 
     for cell in cells:
         if cell.skip_reason:
-            note(cell.skip_reason, "all attacks", cell.defense.name)
+            note(cell.skip_reason, ALL_ATTACKS, cell.defense.name)
             continue
         for pairing in cell.pairings:
             for goal, reason in sorted(pairing.skip_reasons.items()):

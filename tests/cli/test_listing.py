@@ -180,6 +180,13 @@ def test_plan_begins_with_its_counts_and_says_how_to_see_the_rest(tmp_path):
     assert "--why says which" in text
 
 
+def test_plan_always_says_why_a_whole_defense_is_skipped(tmp_path):
+    together = registry.defense("sap+jft")()
+    made = make(NoDefense(), together, attacks=(LogitGradient(),))
+    text = " ".join(shown(*listing.plan(made, Store(tmp_path)), width=200).split())
+    assert "skipped: all attacks on sap+jft: jft cannot be combined" in text
+
+
 def test_plan_shows_each_cell_with_its_axes_and_the_parameters_that_were_set(tmp_path):
     text = planned(Store(tmp_path), NoDefense(), SAP(eta=50), seeds=(3, 4))
     for seed in (3, 4):
