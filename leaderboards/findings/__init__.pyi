@@ -4,6 +4,7 @@ from .documents import chosen as chosen
 from .documents import document as document
 from .documents import fill as fill
 from .finding import Finding as Finding
+from .finding import listing as listing
 from .finding import model_name as model_name
 from .finding import task_name as task_name
 from .power import Comparison as Comparison

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from leakboard.bench.contracts import Goal
+from leakboard.bench.contracts import Goal, grouped
+from leakboard.leaderboards.findings import listing
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
@@ -15,6 +16,7 @@ from leakboard.leaderboards.tables import (
     cost_words,
     count,
     curves,
+    display_name,
     format_interval,
     format_number,
     format_percent,
@@ -28,7 +30,10 @@ READ, HELPS, SURE = "What is read:", "What helps:", "How sure:"
 
 
 def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
-    """Three lines on the goals for which a defense of the table is made; none if there is no such goal."""
+    """Three lines on the goals for which a defense of the table is made; none if there is no such goal.
+
+    The first also names what else defenses give away.
+    """
     rows = list(table)
     asked = questions(rows)
     if not asked:
@@ -50,7 +55,7 @@ def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
             )
             sure.append(twin.setting.conditions)
     return [
-        f"{READ} without a defense, {'; '.join(read + more)}.",
+        f"{READ} without a defense, {'; '.join(read + more)}.{_given_away(rows)}",
         helps(rows, shown, budget),
         f"{SURE} {_sureness(sure)}",
     ]
@@ -71,6 +76,17 @@ def helps(rows: Sequence[Result], asked: Sequence[tuple[Goal, str]], budget: flo
         for goal, task in asked
     ]
     return f"{HELPS} within {budget:g} points, {'; '.join(found)}."
+
+
+def _given_away(rows: Iterable[Result]) -> str:
+    """' SAP also leaks labels.': what defenses that are not made for it leave readable for the larger part."""
+    asked = (row for row in rows if row.is_certified and not row.is_baseline)
+    leaking = [row for row in asked if not row.is_made_for_goal and row.leakage.low > HALF]
+    found = [
+        f" {display_name(defense)} also leaks {listing(GOAL_WORDS[row.goal] for row in own)}."
+        for defense, own in grouped(leaking, lambda row: row.defense).items()
+    ]
+    return "".join(found[:MOST])
 
 
 def _choice(choice: Choice) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from experiments import compared
+from records import leak
 
+from leakboard.bench.contracts import Channel, Goal
 from leakboard.leaderboards.tables.results import results_table
 from leakboard.leaderboards.terminal import ending
 
@@ -22,6 +24,20 @@ def test_three_lines_say_what_is_read_what_helps_and_how_sure():
     )
     assert sure.startswith("How sure: ")
     assert "3 seeds; intervals cover 95 %" in sure
+
+
+def test_what_a_defense_gives_away_beside_its_goal_is_told():
+    def with_labels(success):
+        labels = leak(success, "unmix", Goal.LABEL, 0.5, channel=Channel.GRADIENTS)
+        return told(
+            [
+                one.model_copy(update={"leaks": (*one.leaks, labels)}) if one.leaks else one
+                for one in compared()
+            ]
+        )[0]
+
+    assert with_labels(1.0).endswith("eia-nn). SAP also leaks labels.")
+    assert with_labels(0.5).endswith("eia-nn).")
 
 
 def test_a_setting_that_halves_what_is_read_is_named():
