@@ -52,6 +52,8 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             which = best.names
             if len(little) > 1:
                 which = f"on {first}{'' if rows[0].setting.trials else ', not tuned'}"
+            else:
+                rows += best.equals
             words = (
                 f"{within} the most that is hidden of {word} on {listing(little)} is "
                 f"{format_percent(1 - best.leakage.value)} ({which})."
@@ -61,7 +63,7 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             row, near = one.setting, one.nearest
             if row and at not in little:
                 words = f"{one.names}, hides {format_percent(1 - one.leakage.value)} of the {word} on {at}, for {_cost(row)}."
-                yield Finding.of("headlines", words, "leakage", one.leakage, [row])
+                yield Finding.of("headlines", words, "leakage", one.leakage, [row, *one.equals])
             elif near and near.cost.low > BUDGET and (goal, id(near.setting)) not in told:
                 words = (
                     f"{within} nothing measured clearly protects {word} on {at}: the cheapest, "

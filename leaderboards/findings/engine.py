@@ -185,8 +185,9 @@ def _finding(
     value, low, high = first.mean.ends
     ends = sorted((abs(low), abs(high))) if low * high >= 0 else [low, high]
     values = sorted(_value(gap.a, rule.metric) for gap in of)
-    is_same = a.attack == b.attack and a.channel != b.channel
-    untuned = ", not tuned" if rule.metric == "utility" and not _trials(first) else ""
+    is_tuned = rule.metric != "utility" or any(map(_trials, of))
+    is_one_attack = a.attack == b.attack and a.channel != b.channel
+    on = [f" on {row.channel}" if is_one_attack else "" for row in (a, b)]
     sentence = words.format(
         a=display_name(a.defense),
         b=display_name(b.defense),
@@ -198,10 +199,10 @@ def _finding(
         ci=" to ".join(show(end).removesuffix(" %") for end in ends),
         goal=GOAL_WORDS[a.goal],
         task=listing(_task(gap.a) for gap in (first, *told)),
-        attack=f"`{a.attack}`{f' on {a.channel}' if is_same else ''}",
-        other=f"`{b.attack}`{f' on {b.channel}' if is_same else ''}",
+        attack=f"`{a.attack}`{on[0]}",
+        other=f"`{b.attack}`{on[1]}",
         n=len(told),
-        pairs=count(len(of), "pair") + untuned,
+        pairs=count(len(of), "pair") + ("" if is_tuned else ", not tuned"),
         settings=count(len(of), "setting") + (", one seed" if first.seeds == 1 else ""),
         margin=f"{100 * rule.margin:g} points",
     )

@@ -34,7 +34,7 @@ BOTH = Rows("sap+frozen", {"eta": ANY_VALUE})
 P3EFT = Rows("p3eft", undefended=False)
 DIRECT = Rows("jft", {"phase1": "direct", "epsilon": ANY_VALUE})
 FIRST_PHASE = ("miss_rate", "light", "checked", *PHASE1_TRAINING)
-"""Parameters that only one kind of JFT's first phase has, and the training of that phase, which is chosen for each."""
+"""Parameters that only one kind of JFT's first phase has, and the training of that phase."""
 LEFT = "{a} at {at} leaks {x} of the {goal} that are read without it on {task} ({settings}{span})."
 ATTACKER = "reads {x} of the tokens on {task}, {other} {y} ({a}, {at}; {n} of {settings})."
 
@@ -81,8 +81,9 @@ RULES: tuple[Contrast | Level, ...] = (
         more="The authors' attacks underestimate what {a} leaks on {task}: {other} scores {y}, {attack} {x} "
         "(AUC of labels)."),
     Contrast("authors", LEAKAGE, P3EFT, Rows("none"), LABELS, reader=BY_AUTHORS,
-        less="By the authors' own attacks, P³EFT clearly leaks fewer labels in {n} of {settings} on {task} ({at}: {x}).",
-        more="By the authors' own attacks, P³EFT clearly leaks more labels in {n} of {settings} on {task} ({at}: {x})."),
+        less="By the authors' own attacks, P³EFT leaks clearly fewer labels on {task} at {at}: {x} ({n} of {settings}).",
+        more="By the authors' own attacks, P³EFT leaks clearly more labels on {task} at {at}: {x} ({n} of {settings}).",
+        margin=FIVE),
     Contrast("servers", LEAKAGE, _p3eft(servers="per-adapter"), _p3eft(servers="one"), LABELS,
         differ=("alternating",),
         less="P³EFT leaks fewer labels to a server for each adapter than to one server on {task}: {x}, not {y}.",
@@ -176,7 +177,7 @@ TITLES = {
     "prompts": "RAPT against SAP",
     "servers": "Servers of P³EFT",
     "twin": "What defenses leave of what is read without them",
-    "private-training": "Private training (ε of JFT: for secrets that its detector finds; of DP-SGD: for whole examples)",
+    "private-training": "Private training",
     "detector": "What detectors miss",
     "jft": "JFT, its first phase and redaction",
     "knowledge": "What an attacker gains by knowledge",
@@ -190,7 +191,8 @@ CONDITIONS = (
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
     "reports the one with most seeds, then most trials of tuning, then the least p, and how many are clear. With one seed the test is within the cell, "
-    "and the sentence is left out where others have several seeds. Most models are MiniLM or small language models. Larger ones "
+    "and the sentence is left out where others have several seeds. The ε of JFT is for secrets that its detector finds, that "
+    "of DP-SGD for whole examples. Most models are MiniLM or small language models. Larger ones "
     "(MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have three seeds."
 )
 """Conditions of all sentences, which precede them."""

@@ -22,7 +22,6 @@ from leakboard.leaderboards.tables.result import BUDGET, Result
 
 ALIKE = 0.01
 """Leakages that differ by less are equal where a setting is chosen."""
-OR = ", or "
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Choice:
     def names(self) -> str:
         """The chosen setting and those that measurements do not distinguish from it: 'SAP, η = 110, or RAPT, η = 110'."""
         chosen = (row.setting.choice for row in (self.setting, *self.equals) if row is not None)
-        return OR.join(dict.fromkeys(chosen))
+        return ", or ".join(dict.fromkeys(chosen))
 
     def _evidence(self) -> Iterator[tuple[str, str]]:
         """Evidence for the setting: name and text of each line."""
@@ -161,14 +160,15 @@ def choose(
     settings = [row for curve in made for row in curve.results]
     certified = [row for row in settings if row.is_certified]
     priced = [row for curve in made for row in curve.priced]
-    front = pareto([row for row in priced if row.clearly_reduces_leakage])
+    helpful = [row for row in priced if row.clearly_reduces_leakage]
+    front = pareto(helpful)
     within = [curve.leakage_within(max_cost) for curve in made]
     best = smallest(s for s in within if s.setting and s.setting.clearly_reduces_leakage)
     equals: tuple[Result, ...] = ()
     if best.setting is not None:
-        within_budget = [r for r in priced if r.cost.value <= max_cost and r.still_learns]
-        best = _cheapest_like(best, [row for row in front if row in within_budget])
-        equals = _equals(best, within_budget)
+        helpful = [row for row in helpful if row.cost.value <= max_cost and row.still_learns]
+        best = _cheapest_like(best, pareto(helpful))
+        equals = _equals(best.setting, helpful)
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
@@ -229,17 +229,17 @@ def _cheapest_like(best: Summary, front: Sequence[Result]) -> Summary:
     return best if first is best.setting else Summary(first.leakage, first, best.note)
 
 
-def _equals(best: Summary, within: Sequence[Result]) -> tuple[Result, ...]:
-    """The settings of other defenses that leak about as much as the chosen one, at a cost that is not clearly another."""
-    chosen = best.setting
-    assert chosen is not None
-    return tuple(
-        row
-        for row in within
-        if row.defense != chosen.defense
-        and abs(row.leakage.value - chosen.leakage.value) < ALIKE
-        and not compare(row, chosen, "cost").is_clear
-    )
+def _equals(chosen: Result | None, others: Sequence[Result]) -> tuple[Result, ...]:
+    """Settings of other defenses that leak about as much as the chosen one, and cost neither clearly more nor less."""
+    if chosen is None:
+        return ()
+
+    def is_equal(row: Result) -> bool:
+        gap = compare(row, chosen, "cost")
+        alike = abs(row.leakage.value - chosen.leakage.value) < ALIKE
+        return alike and not gap.reason and not gap.is_clear
+
+    return tuple(row for row in others if row.defense != chosen.defense and is_equal(row))
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:

@@ -301,11 +301,13 @@ def differences(
 ) -> list[Difference]:
     """Differences of all pairs of equal place, after Holm's correction; None compares rows of all goals."""
     asked = [row for row in rows if goal in (None, row.goal)]
-    if metric in ("utility", "cost", "perplexity"):
+    is_of_training = metric in ("utility", "cost", "perplexity")
+    if is_of_training:
         asked = one_per_setting(asked)
     found = [compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)]
-    if metric in ("utility", "cost", "perplexity"):
-        found = [own[0] for own in grouped(found, _trainings).values()]
+    if is_of_training:
+        same = grouped(found, _trainings).values()
+        found = [max(own, key=lambda gap: gap.seeds) for own in same]
     return holm(found)
 
 

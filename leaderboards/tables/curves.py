@@ -101,11 +101,12 @@ class Curve:
 
         It is of settings that still learn, or of others if none of them leaks so little.
         """
-        for rows in ([row for row in self.priced if row.still_learns], self.priced):
-            half = _cross_fitted(rows, lambda leak, cost: cost if leak <= HALF else inf, "cost")
-            if half.setting is not None:
-                return half
-        return NEVER
+
+        def of(rows: Sequence[Result]) -> Summary:
+            return _cross_fitted(rows, lambda leak, cost: cost if leak <= HALF else inf, "cost")
+
+        half = of([row for row in self.priced if row.still_learns])
+        return half if half.setting else of(self.priced)
 
 
 def curves(table: Iterable[Result]) -> list[Curve]:

@@ -29,6 +29,11 @@ class Interval:
         return self.value, self.low, self.high
 
     @property
+    def lowest(self) -> float:
+        """The lower end, or the value if there is no interval."""
+        return self.value if isnan(self.low) else self.low
+
+    @property
     def is_missing(self) -> bool:
         return isnan(self.value)
 

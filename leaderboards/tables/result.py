@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
 from typing import Any
 
 from leakboard.bench.contracts import Goal
@@ -27,7 +26,7 @@ from leakboard.leaderboards.tables.leakage import (
 from leakboard.leaderboards.tables.settings import UNLEARNT, Setting
 
 BUDGET = 3.0
-"""Default limit of the cost of a defense, in points of utility. Where tuning gains no more, costs are not compared."""
+"""Default limit of the cost of a defense, in points of utility. Where tuning does not clearly gain more, no cost is compared."""
 LEAST_KEPT = 0.2
 """Smallest share of what tuning gains that a recommended setting keeps."""
 WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there without a defense"
@@ -157,19 +156,16 @@ class Result:
 
         And if tuning clearly gains more than the default budget, within which the untuned model would be otherwise.
         """
-        return self.has_cost and self.is_equally_tuned and not self._gains_little
-
-    @property
-    def _gains_little(self) -> bool:
-        return (self.gain.value if isnan(self.gain.low) else self.gain.low) <= BUDGET
+        return self.has_cost and self.is_equally_tuned and self.gain.lowest > BUDGET
 
     @property
     def reason_without_cost(self) -> str:
         """Reason why the cost is not comparable, or an empty string."""
         if self.has_comparable_cost:
             return ""
-        if self.has_cost and self._gains_little:
-            return f"tuning gains only {format_interval(self.gain, 1)} {self.setting.unit} here"
+        if self.has_cost and self.gain.lowest <= BUDGET:
+            unit, gain = self.setting.unit, format_interval(self.gain, 1)
+            return f"tuning does not clearly gain more than {BUDGET:g} {unit} here: {gain}"
         return self.cost_reason or "it was not tuned like no protection, or less than others here"
 
     @property
@@ -184,9 +180,9 @@ class Result:
 
     @property
     def still_learns(self) -> bool:
-        """Whether it is above the untuned model and, where costs are known, keeps a fifth of what tuning gains.
+        """False if it is not clearly above the untuned model, or loses more than four fifths of what tuning gains.
 
-        No leakage is a merit of a model that learned nearly nothing.
+        To leak little is no merit of such a model. True where utility or gain is unknown.
         """
         too_much = self.cost.value > (1 - LEAST_KEPT) * self.gain.value  # False for an unknown cost
         return self.cost_reason != UNLEARNT and not too_much

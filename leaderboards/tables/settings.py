@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isnan, nan
+from math import nan
 from statistics import fmean
 from typing import Any
 
@@ -259,8 +259,7 @@ class Group:
         above, common = gain_over(setting, self.untuned)
         if not common:
             return Cost(MISSING, {}, alike, "it shares no seed with the untuned model")
-        # Without an interval, only the mean is compared.
-        if (above.value if isnan(above.low) else above.low) <= 0:
+        if above.lowest <= 0:
             return Cost(MISSING, {}, alike, UNLEARNT)
         lost, by_seed = gain_over(self.reference, setting)
         if not by_seed:

@@ -48,9 +48,10 @@ def overview(rankings: Sequence[Ranking]) -> Iterator[Table | str]:
             first, one = ranking.within[0], ranking.within[0].setting
             best = [one.name, leakage_cell(first.leakage), format_interval(one.cost, 1)]
         half, cost = ranking.halving.setting, format_number(ranking.halving.value.value, 1)
-        cheapest = (
-            f"{cost} of {format_number(half.gain.value, 1)} gained ({half.name})" if half else "–"
-        )
+        cheapest = "–"
+        if half is not None:
+            cheapest = f"{cost} of {format_number(half.gain.value, 1)} gained ({half.name})"
+            cheapest += "" if half.still_learns else ", hardly learns"
         rows.append([ranking.words, f"{ranking.task} · {ranking.model}", *best, cheapest])
     yield Table(f"Best defense for at most {budget:g} {unit}", OVERVIEW, rows)
     yield f"{len(rows)} of {count(len(rankings), 'board')}. One of them: --goal and --task; all: --all"

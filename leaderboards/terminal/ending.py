@@ -79,14 +79,20 @@ def helps(rows: Sequence[Result], asked: Sequence[tuple[Goal, str]], budget: flo
 
 
 def _given_away(rows: Iterable[Result]) -> str:
-    """' SAP also leaks labels.': what defenses that are not made for it leave readable for the larger part."""
-    asked = (row for row in rows if row.is_certified and not row.is_baseline)
-    leaking = [row for row in asked if not row.is_made_for_goal and row.leakage.low > HALF]
-    found = [
-        f" {display_name(defense)} also leaks {listing(GOAL_WORDS[row.goal] for row in own)}."
-        for defense, own in grouped(leaking, lambda row: row.defense).items()
+    """' Also leaked: labels (SAP).': most of what defenses made for other goals do not hide, at any setting."""
+    asked = [row for row in rows if not (row.is_baseline or row.is_made_for_goal)]
+    leaking = [
+        own[0]
+        for own in grouped(asked, lambda row: (row.goal, row.defense)).values()
+        if all(row.leakage.low > HALF for row in own)
     ]
-    return "".join(found[:MOST])
+    found = []
+    for goal, own in grouped(leaking, lambda row: row.goal).items():
+        names = [display_name(row.defense) for row in own]
+        if len(names) > MOST:
+            names[MOST:] = [f"{len(names) - MOST} more"]
+        found.append(f"{GOAL_WORDS[goal]} ({listing(names)})")
+    return f" Also leaked: {', '.join(found)}." if found else ""
 
 
 def _choice(choice: Choice) -> str:

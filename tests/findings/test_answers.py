@@ -6,6 +6,7 @@ from records import estimate, leak, record
 from leakboard.bench.contracts import Channel, Claim, Goal
 from leakboard.leaderboards.findings.answers import audits, halving, headlines, idle
 from leakboard.leaderboards.findings.documents import front
+from leakboard.leaderboards.tables.choices import choose
 from leakboard.leaderboards.tables.results import results_table
 
 LEAKS = {110: 0.93, 75: 0.5, 60: 0.2}
@@ -130,7 +131,7 @@ def test_half_is_hidden_by_a_setting_that_still_learns_wherever_one_does():
 
 
 def test_a_setting_that_still_learns_halves_before_a_cheaper_one_that_does_not():
-    """On another task of the model, tuning gains less, so a model that learned nothing is cheap."""
+    """On other data of the task, tuning gains less, so a model that learned nothing is cheap."""
     worn = sweep({110: 0.89, 75: 0.81, 60: 0.54}, leaks=LEAKS | {75: 0.4})
     small = [
         one.model_copy(update={"cell": one.cell.model_copy(update={"data_hash": "0" * 64})})
@@ -160,8 +161,22 @@ def test_a_budget_names_all_defenses_that_measurements_do_not_distinguish():
         shown(with_cti((0.895, 0.885, 0.888)))
         == "93 % (SAP, η = 110, not tuned, or SAP-CTI, η = 110, not tuned)"
     )
+    equal = results_table(with_cti((0.895, 0.885, 0.888)))
+    assert [row.defense for row in choose(equal, "sst2", "inputs").equals] == ["sap-cti"]
+    (told,) = headlines(equal)
+    assert len(told.keys) == 6
     assert shown(with_cti((0.88, 0.88, 0.88))) == "93 % (SAP, η = 110, not tuned)"
     assert shown(with_cti((0.895, 0.885, 0.888), 0.97)) == "93 % (SAP, η = 110, not tuned)"
+
+
+def test_costs_on_other_data_are_not_called_equal():
+    other = [
+        one.model_copy(update={"cell": one.cell.model_copy(update={"data_hash": "0" * 64})})
+        for one in sweep({110: 0.875}, leaks={110: 0.93}, name="rapt")
+    ]
+    choice = choose(results_table(sweep(DEAR) + other), "sst2", "inputs")
+    assert choice.setting.defense == "sap"
+    assert choice.equals == ()
 
 
 def test_a_gain_that_may_lie_within_the_budget_has_no_headline():

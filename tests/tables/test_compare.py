@@ -249,8 +249,8 @@ def test_choose_names_the_model_where_several_were_measured():
 def test_where_tuning_gains_less_than_the_budget_no_setting_is_recommended():
     gained = {
         0.6: "",
-        0.88: "tuning gains only 2.1 [1.9, 2.3] points here",
-        0.872: "only 2.9 [2.7, 3.1] points here",
+        0.88: "gain more than 3 points here: 2.1 [1.9, 2.3]",
+        0.872: "here: 2.9 [2.7, 3.1]",
     }
     for untuned, why in gained.items():
         cells = [

@@ -27,17 +27,22 @@ def test_three_lines_say_what_is_read_what_helps_and_how_sure():
 
 
 def test_what_a_defense_gives_away_beside_its_goal_is_told():
+    def labels(success):
+        return leak(success, "unmix", Goal.LABEL, 0.5, channel=Channel.GRADIENTS)
+
     def with_labels(success):
-        labels = leak(success, "unmix", Goal.LABEL, 0.5, channel=Channel.GRADIENTS)
         return told(
             [
-                one.model_copy(update={"leaks": (*one.leaks, labels)}) if one.leaks else one
+                one.model_copy(
+                    update={"leaks": (*one.leaks, labels(1.0 if one.undefended else success))}
+                )
                 for one in compared()
+                if one.leaks
             ]
         )[0]
 
-    assert with_labels(1.0).endswith("eia-nn). SAP also leaks labels.")
-    assert with_labels(0.5).endswith("eia-nn).")
+    assert with_labels(1.0).endswith("eia-nn). Also leaked: labels (SAP).")
+    assert with_labels(0.65).endswith("eia-nn).")
 
 
 def test_a_setting_that_halves_what_is_read_is_named():
