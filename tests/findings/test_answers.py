@@ -130,12 +130,13 @@ def test_half_is_hidden_by_a_setting_that_still_learns_wherever_one_does():
     assert cell in front(results_table(sweep(worn, leaks=LEAKS | {75: 0.8})))
 
 
-def test_a_setting_that_still_learns_halves_before_a_cheaper_one_that_does_not():
+@pytest.mark.parametrize("name", ["sap", "rapt"])
+def test_a_setting_that_still_learns_halves_before_a_cheaper_one_that_does_not(name):
     """On other data of the task, tuning gains less, so a model that learned nothing is cheap."""
     worn = sweep({110: 0.89, 75: 0.81, 60: 0.54}, leaks=LEAKS | {75: 0.4})
     small = [
         one.model_copy(update={"cell": one.cell.model_copy(update={"data_hash": "0" * 64})})
-        for one in sweep({60: 0.825}, leaks={60: 0.1}, name="rapt")
+        for one in sweep({50: 0.825}, leaks={50: 0.1}, name=name)
     ]
     small = [
         one.model_copy(update={"utility": estimate(0.82)})
@@ -180,13 +181,18 @@ def test_costs_on_other_data_are_not_called_equal():
 
 
 def test_a_gain_that_may_lie_within_the_budget_has_no_headline():
-    wild = [
-        one.model_copy(update={"utility": estimate((0.80, 0.86, 0.90)[one.cell.seed])})
-        if one.cell.defense.name == "untuned"
-        else one
-        for one in sweep({110: 0.91, 75: 0.905, 60: 0.9})
-    ]
-    assert sentences(headlines, wild) == []
+    """All of SAP's models are five points above the untuned ones, and no protection 10, 4 and 0."""
+    rising = (0.80, 0.86, 0.90)
+
+    def moved(one):
+        add = {"untuned": 0.0, "sap": 0.05}.get(one.cell.defense.name)
+        if add is None or one.undefended:
+            return one
+        return one.model_copy(update={"utility": estimate(rising[one.cell.seed] + add)})
+
+    wild = sweep({75: 0.9}, leaks={75: 0.3})
+    assert len(sentences(headlines, wild)) == 1
+    assert sentences(headlines, map(moved, wild)) == []
 
 
 def test_models_are_told_apart_and_an_unusual_one_is_named():
