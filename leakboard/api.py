@@ -275,7 +275,7 @@ def findings(*folders: str | Path, rule: str | None = None) -> list[Finding]:
     Examples:
         >>> import leakboard as lb
         >>> print(lb.findings("runs/mine")[0].sentence)
-        Within 3 points, no measured setting hides more than ... % of inputs on SST-2 ...
+        Within 3 points, the most that is hidden of inputs on SST-2 is ... % (SAP-CTI, ...).
     """
     from leakboard.leaderboards.results import load, published
 

@@ -34,8 +34,10 @@ GLOSSARY = {
     "certified": "The advantage on the undefended twin is clearly above 0.2.",
     "not certified": "No attack is shown to work even without the defense, so there is nothing to take a share of.",
     "certificate": "The lower end (95 %) of an attack's advantage on the undefended twin, on the mean over the seeds.",
-    "leakage within 3 points": "The least leakage of a setting that costs at most 3 points.",
-    "cost of halving the leakage": "The least cost of a measured setting that leaks at most 50 %.",
+    "leakage within 3 points": "The least leakage of a setting that still learns and costs at most 3 points on the mean.",
+    "cost of halving the leakage": "The least cost of a measured setting that leaks at most 50 % and still learns; if there "
+    "is none, of any that leaks so little.",
+    "still learns": "Is clearly better than the untuned model and keeps at least a fifth of what tuning gains.",
     "EP": "Empirical privacy, 1 − success / ceiling. It belongs to one attack: another one may recover more.",
     "interval": "95 %. Over seeds Student's t; with one seed the interval within the cell, a bootstrap over whole "
     "examples.",
