@@ -34,7 +34,6 @@ LONG = 10
 """Length from which the name of a knob is in the legend instead of next to its points."""
 VARIANT_MARKERS = "osD^vP<X>"
 """Markers of further variants of a defense."""
-LEAKAGE_WORDS = "Leakage is what the strongest attack reads with the defense, as a share of what the strongest attack reads without it."
 Numbers = tuple[Interval, Interval]
 """Both numbers of a point: x and y."""
 

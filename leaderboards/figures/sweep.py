@@ -11,7 +11,6 @@ from typing import Any
 from leakboard.bench.contracts import Goal, Leak, LeakboardError, did_you_mean, grouped
 from leakboard.bench.records import ALIKE, Row
 from leakboard.leaderboards.figures.series import (
-    LEAKAGE_WORDS,
     Place,
     measured_words,
     printed_rows,
@@ -21,6 +20,7 @@ from leakboard.leaderboards.findings import task_name
 from leakboard.leaderboards.rendering import LINES, Axis, Panel, Plot, Point, Reference, Series
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
+    LEAKAGE_WORDS,
     MISSING,
     PALETTE,
     STRONGEST,

@@ -49,10 +49,10 @@ def headlines(table: ResultsTable) -> Iterator[Finding]:
             first = min(little, key=lambda at: little[at].leakage.value)
             best = little[first]
             rows = [one.setting for one in [best, *little.values()] if one.setting]
-            which = best.names
             if len(little) > 1:
                 which = f"on {first}{'' if rows[0].setting.trials else ', not tuned'}"
             else:
+                which = best.names
                 rows += best.equals
             words = (
                 f"{within} the most that is hidden of {word} on {listing(little)} is "
@@ -85,8 +85,9 @@ def halving(table: ResultsTable) -> Iterator[Finding]:
             continue
         what = f"half of the {GOAL_WORDS[goal]} on {place_name(task, model)}"
         costs, choice = f"costs {of_gain(row, cost)}", row.setting.choice
-        words = f"Hiding {what} {costs} gained ({choice}, {hidden(table, row)}; {_ends(cost)})."
-        if not row.still_learns:
+        if row.still_learns:
+            words = f"Hiding {what} {costs} gained ({choice}, {hidden(table, row)}; {_ends(cost)})."
+        else:
             words = f"No measured setting that still learns hides {what}: {choice}, {costs} ({_ends(cost)})."
         yield Finding.of("halving", words, "cost", cost, [row])
 

@@ -122,7 +122,8 @@ class Level:
         least: lower bound of all intervals.
         elsewhere: select defenses that are made for other goals.
         words: sentence with {defenses}, {tasks}, {cuts}, {x} (the smallest leakage), {success_percent} (the smallest),
-            {attack} and {settings} (their number, and whether none learned its task). Undefended settings leak all of themselves: their success is bounded.
+            {attack} and {settings} (their number, and whether none learned its task). Undefended settings leak all of
+            themselves: their success is bounded.
     """
 
     name: str

@@ -128,8 +128,7 @@ RULES: tuple[Contrast | Level, ...] = (
         "({n} of {settings})."),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, MEMBERS, less=LEFT),
     Contrast("private-training", LEAKAGE, Rows(("dpsgd", "crt"), undefended=False), PLAIN, SECRETS, less=LEFT),
-    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}),
-        **USEFUL),
+    Contrast("private-training", UTILITY, DIRECT, Rows("dpsgd", {"epsilon": ANY_VALUE}), **USEFUL),
     # JFT and redaction
     Contrast("detector", LEAKAGE, Rows(("jft", "redacted"), {"canaries": "missed"}),
         Rows(("jft", "redacted"), {"canaries": "masked"}), SECRETS,
@@ -190,8 +189,8 @@ CONDITIONS = (
     "Leakage is what the strongest attack reads with a defense, as a share of what the strongest attack reads without it. "
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
-    "reports the one with most seeds, then most trials of tuning, then the least p, and how many are clear. With one seed the test is within the cell, "
-    "and the sentence is left out where others have several seeds. The ε of JFT is for secrets that its detector finds, that "
+    "reports the one with most seeds, then most trials of tuning, then the least p, and how many are clear. With one seed "
+    "the test is within the cell, and the sentence is left out where others have several seeds. The ε of JFT is for secrets that its detector finds, that "
     "of DP-SGD for whole examples. Most models are MiniLM or small language models. Larger ones "
     "(MPNet, SmolLM2, Gemma 3 270M) are named. Most cells have three seeds."
 )

@@ -29,7 +29,13 @@ from leakboard.leaderboards.report.exposures import (
 )
 from leakboard.leaderboards.results import Attacked, Results, attack, load, published
 from leakboard.leaderboards.site import environment
-from leakboard.leaderboards.tables import BUDGET, GOAL_WORDS, ResultsTable, check_budget
+from leakboard.leaderboards.tables import (
+    BUDGET,
+    GOAL_WORDS,
+    LEAKAGE_WORDS,
+    ResultsTable,
+    check_budget,
+)
 
 FIRST = "sst2"
 """The task of most published records."""
@@ -164,6 +170,7 @@ def _page(exposures: Sequence[Exposure], rows: ResultsTable, budget: float, **wo
     return template.render(
         words,
         style=style.read_text("utf-8"),
+        leakage_words=LEAKAGE_WORDS,
         exposures=exposures,
         advice=advice,
         table=html_table(table) if table else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from leakboard.bench.contracts import Goal, LeakboardError, grouped
-from leakboard.leaderboards.figures import LEAKAGE_WORDS, Place, measured_words
+from leakboard.leaderboards.figures import Place, measured_words
 from leakboard.leaderboards.rendering import (
     Cell,
     Table,
@@ -17,6 +17,7 @@ from leakboard.leaderboards.rendering import (
 )
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
+    LEAKAGE_WORDS,
     Result,
     ResultsTable,
     display_name,

@@ -55,6 +55,7 @@ from .intervals import standard_error as standard_error
 from .intervals import t_quantile as t_quantile
 from .leakage import ALL as ALL
 from .leakage import BY_AUTHORS as BY_AUTHORS
+from .leakage import LEAKAGE_WORDS as LEAKAGE_WORDS
 from .leakage import Reader as Reader
 from .leakage import text_of as text_of
 from .paper_tables import nearest_printed as nearest_printed

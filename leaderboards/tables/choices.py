@@ -164,11 +164,11 @@ def choose(
     front = pareto(helpful)
     within = [curve.leakage_within(max_cost) for curve in made]
     best = smallest(s for s in within if s.setting and s.setting.clearly_reduces_leakage)
-    equals: tuple[Result, ...] = ()
+    equals = tuple[Result, ...]()
     if best.setting is not None:
         helpful = [row for row in helpful if row.cost.value <= max_cost and row.still_learns]
         best = _cheapest_like(best, pareto(helpful))
-        equals = _equals(best.setting, helpful)
+        equals = _equals(best, helpful)
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
@@ -229,17 +229,14 @@ def _cheapest_like(best: Summary, front: Sequence[Result]) -> Summary:
     return best if first is best.setting else Summary(first.leakage, first, best.note)
 
 
-def _equals(chosen: Result | None, others: Sequence[Result]) -> tuple[Result, ...]:
+def _equals(best: Summary, others: Sequence[Result]) -> tuple[Result, ...]:
     """Settings of other defenses that leak about as much as the chosen one, and cost neither clearly more nor less."""
-    if chosen is None:
-        return ()
-
-    def is_equal(row: Result) -> bool:
-        gap = compare(row, chosen, "cost")
-        alike = abs(row.leakage.value - chosen.leakage.value) < ALIKE
-        return alike and not gap.reason and not gap.is_clear
-
-    return tuple(row for row in others if row.defense != chosen.defense and is_equal(row))
+    chosen = best.setting
+    assert chosen is not None
+    leak = chosen.leakage.value
+    near = [row for row in others if abs(row.leakage.value - leak) < ALIKE]
+    gaps = [compare(row, chosen, "cost") for row in near if row.defense != chosen.defense]
+    return tuple(gap.a for gap in gaps if not gap.reason and not gap.is_clear)
 
 
 def pareto(settings: Sequence[Result]) -> tuple[Result, ...]:

@@ -18,6 +18,8 @@ from leakboard.leaderboards.tables.result import Result
 from leakboard.leaderboards.tables.settings import UNLEARNT, gain_over
 
 Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
+OF_TRAINING = ("utility", "cost", "perplexity")
+"""Metrics of a tuned model, which are the same for every goal."""
 PERPLEXITY = "perplexity per token"
 Verdict = Literal["less", "more", "undecided"]
 LEVEL = 0.05
@@ -129,7 +131,7 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
             # Where everything is read, no other attack could read more.
             if not other.mine.is_exact and not other.setting.met(row.mine.leading.candidate):
                 return f"{row.name} leaks most to {row.attack}, which was not run on {other.name}"
-    if metric in ("utility", "cost", "perplexity"):
+    if metric in OF_TRAINING:
         if a.setting.group != b.setting.group:
             return "they were measured on different data"
         if a.setting.trials != b.setting.trials:
@@ -301,11 +303,10 @@ def differences(
 ) -> list[Difference]:
     """Differences of all pairs of equal place, after Holm's correction; None compares rows of all goals."""
     asked = [row for row in rows if goal in (None, row.goal)]
-    is_of_training = metric in ("utility", "cost", "perplexity")
-    if is_of_training:
+    if metric in OF_TRAINING:
         asked = one_per_setting(asked)
     found = [compare(a, b, metric) for a, b in pairs(asked, is_a, is_b, place)]
-    if is_of_training:
+    if metric in OF_TRAINING:
         same = grouped(found, _trainings).values()
         found = [max(own, key=lambda gap: gap.seeds) for own in same]
     return holm(found)

@@ -50,6 +50,11 @@ MOMENTS = 50
 """Number of parts of training, by which moments of seeds with different numbers of steps are matched."""
 IN_USE = -2
 """The moment after training: a tuned language model answers prompts."""
+LEAKAGE_WORDS = (
+    "Leakage is what the strongest attack reads with the defense, as a share of what the strongest attack "
+    "reads without it."
+)
+"""Sentence that explains leakage beside figures, boards and reports."""
 
 
 @dataclass(frozen=True)

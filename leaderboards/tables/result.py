@@ -28,7 +28,7 @@ from leakboard.leaderboards.tables.settings import UNLEARNT, Setting
 BUDGET = 3.0
 """Default limit of the cost of a defense, in points of utility. Where tuning does not clearly gain more, no cost is compared."""
 LEAST_KEPT = 0.2
-"""Smallest share of what tuning gains that a recommended setting keeps."""
+"""Smallest share of what tuning gains that is left in a setting that still learns."""
 WEAKLY_ATTACKED = "an attack on it failed, or another reads twice as much there without a defense"
 COST_FIELDS = ("setting", "cost", "cost_by_seed", "cost_reason", "is_equally_tuned", "gain")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from leakboard.bench.contracts import grouped
 from leakboard.leaderboards.rendering import Cell, Column, Table, columns, in_unit, leakage_cell
 from leakboard.leaderboards.tables import (
+    LEAKAGE_WORDS,
     Entry,
     Ranking,
     RecordSet,
@@ -29,8 +30,8 @@ COLUMNS = columns(
 )
 OVERVIEW = columns("hides", "task", "best defense", ">leakage", ">points lost", "?halving costs")
 ABOUT = (
-    "Leakage is what the strongest attack reads with the defense, as a share of what the strongest attack reads "
-    "without it, with its 95 % interval. Defenses share a rank if none leaks clearly less (paired over seeds, Holm's correction)."
+    f"{LEAKAGE_WORDS.removesuffix('.')}, with its 95 % interval. Defenses share a rank if none leaks clearly less "
+    "(paired over seeds, Holm's correction)."
 )
 """Explanation of the numbers of boards."""
 WORDS = ("task", "defense", "setting", "measured on")

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
-    LEAKAGE_WORDS,
     measured_words,
     row_axis,
     row_points,
@@ -16,6 +15,7 @@ from leakboard.leaderboards.rendering import Axis, Panel, Plot, Reference
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
+    LEAKAGE_WORDS,
     MISSING,
     Interval,
     RecordSet,

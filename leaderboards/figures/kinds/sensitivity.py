@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from leakboard.bench.contracts import Channel, Goal, LeakboardError
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
-    LEAKAGE_WORDS,
     curves_by_place,
     leakage_and_utility,
     lines,
     measured_words,
 )
 from leakboard.leaderboards.rendering import Axis, Panel, Plot
-from leakboard.leaderboards.tables import BY_AUTHORS, RecordSet, Result
+from leakboard.leaderboards.tables import BY_AUTHORS, LEAKAGE_WORDS, RecordSet, Result
 
 ON_ACTIVATIONS = frozenset({Channel.ACTIVATIONS, Channel.RECOMPUTED})
 """Channels of activations: sent, or recomputed by a server from received texts."""

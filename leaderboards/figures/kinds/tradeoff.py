@@ -8,7 +8,6 @@ from math import isnan
 from leakboard.bench.contracts import Goal, LeakboardError, grouped
 from leakboard.leaderboards.figures.drawing import Request
 from leakboard.leaderboards.figures.series import (
-    LEAKAGE_WORDS,
     Numbers,
     Place,
     curves_by_place,
@@ -23,6 +22,7 @@ from leakboard.leaderboards.rendering import GREY, Axis, Panel, Plot, Point, Ref
 from leakboard.leaderboards.tables import (
     BUDGET,
     GOAL_WORDS,
+    LEAKAGE_WORDS,
     STRONGEST,
     Curve,
     Group,
