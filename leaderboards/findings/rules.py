@@ -12,6 +12,7 @@ from leakboard.leaderboards.findings.finding import Finding
 from leakboard.leaderboards.tables import (
     ANY_VALUE,
     BY_AUTHORS,
+    LEAKAGE_WORDS,
     PHASE1_TRAINING,
     Metric,
     Reader,
@@ -186,7 +187,7 @@ TITLES = {
 }
 """Titles of the rules, the most important first."""
 CONDITIONS = (
-    "Leakage is what the strongest attack reads with a defense, as a share of what the strongest attack reads without it. "
+    f"{LEAKAGE_WORDS} "
     "Costs and utilities are points, with 95 % intervals in brackets. Every difference is clear: the p-value of a paired "
     "test over seeds is below 5 % after Holm's correction for all pairs of its rule. Of several clear pairs, a sentence "
     "reports the one with most seeds, then most trials of tuning, then the least p, and how many are clear. With one seed "

@@ -15,7 +15,7 @@ from leakboard.bench.contracts import Goal, grouped
 from leakboard.leaderboards.tables.defenses import class_of
 from leakboard.leaderboards.tables.intervals import MISSING, Interval, mean_interval, standard_error
 from leakboard.leaderboards.tables.result import Result
-from leakboard.leaderboards.tables.settings import UNLEARNT, gain_over
+from leakboard.leaderboards.tables.settings import gain_over
 
 Metric = Literal["leakage", "success", "utility", "cost", "perplexity"]
 OF_TRAINING = ("utility", "cost", "perplexity")
@@ -139,8 +139,8 @@ def _reason(a: Result, b: Result, metric: Metric) -> str:
                 f"they were not tuned alike: {a.name} by {a.setting.trials} trials, "
                 f"{b.name} by {b.setting.trials}"
             )
-        if a.cost_reason == b.cost_reason == UNLEARNT:
-            return "neither is clearly better than the untuned model"
+        if not (a.still_learns or b.still_learns):
+            return "neither still learns (keeps a fifth of what tuning gains)"
     for row in (a, b):
         if metric == "cost" and not row.has_cost:
             return f"{row.name}: {row.cost_reason}"

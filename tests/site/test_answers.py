@@ -85,7 +85,7 @@ def test_a_larger_budget_buys_the_setting_that_leaks_less():
 
 def test_the_sentence_says_what_the_budget_buys_and_what_half_costs():
     (question,) = answers(*MILD, *STRONG)
-    half = "To halve what is read costs 7.0 points of the 40.0 gained (SAP, η = 50)."
+    half = "Halving what is read costs 7.0 of the 40.0 points gained (SAP, η = 50)."
     assert (
         sentence_of(question, 1.0)
         == f"Texts: within 1 point no measured setting clearly hides anything. {half}"
