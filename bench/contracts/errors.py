@@ -42,12 +42,12 @@ MOST_NAMES = 1000
 """Largest number of names that are searched for the nearest; a search in a large table would take minutes."""
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A sentence with the nearest valid name, or with all names if none is near."""
+def did_you_mean(name: str, known: Iterable[str], listed: Iterable[str] = ()) -> str:
+    """A sentence with the nearest valid name; if none is near, with the names to list, which are all by default."""
     names = sorted(known)
     if len(names) > MOST_NAMES:
         return f"{len(names):,} are known."
     near = get_close_matches(name[:200].lower(), names, n=1, cutoff=0.6)
     if near:
         return f"Did you mean '{near[0]}'?"
-    return f"Known: {', '.join(names)}." if names else "None are known."
+    return f"Known: {', '.join(listed or names)}." if names else "None are known."

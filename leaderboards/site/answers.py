@@ -24,9 +24,9 @@ from leakboard.leaderboards.tables import (
     Result,
     ResultsTable,
     display_name,
+    equal_settings,
     format_interval,
     format_parameter,
-    format_percent,
     format_percent_interval,
     other_params,
     rankings,
@@ -112,10 +112,9 @@ class Question:
 
 
 def names_of_best(within: Sequence[Entry]) -> str:
-    """Names of the first setting and of those that share its rank and leak as little."""
-    least = within[0].rank, format_percent(within[0].leakage.value)
-    alike = [one for one in within if (one.rank, format_percent(one.leakage.value)) == least]
-    return names_of([one.setting for one in alike[:3]])
+    """Names of the first setting, and of at most two that are equal to it."""
+    first, *others = [one.setting for one in within]
+    return names_of([first, *equal_settings(first, others)[:2]])
 
 
 def names_of(settings: Sequence[Result]) -> str:

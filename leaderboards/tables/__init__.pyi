@@ -5,6 +5,7 @@ from .choices import Choice as Choice
 from .choices import check_budget as check_budget
 from .choices import choose as choose
 from .choices import cost_words as cost_words
+from .choices import equal_settings as equal_settings
 from .claims import UNITS as UNITS
 from .claims import ClaimVerdict as ClaimVerdict
 from .claims import PrintedClaim as PrintedClaim

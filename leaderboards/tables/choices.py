@@ -168,7 +168,7 @@ def choose(
     if best.setting is not None:
         helpful = [row for row in helpful if row.cost.value <= max_cost and row.still_learns]
         best = _cheapest_like(best, pareto(helpful))
-        equals = _equals(best, helpful)
+        equals = equal_settings(best.setting, helpful)
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
@@ -229,10 +229,8 @@ def _cheapest_like(best: Summary, front: Sequence[Result]) -> Summary:
     return best if first is best.setting else Summary(first.leakage, first, best.note)
 
 
-def _equals(best: Summary, others: Sequence[Result]) -> tuple[Result, ...]:
+def equal_settings(chosen: Result, others: Sequence[Result]) -> tuple[Result, ...]:
     """Settings of other defenses that leak about as much as the chosen one, and cost neither clearly more nor less."""
-    chosen = best.setting
-    assert chosen is not None
     leak = chosen.leakage.value
     near = [row for row in others if abs(row.leakage.value - leak) < ALIKE]
     gaps = [compare(row, chosen, "cost") for row in near if row.defense != chosen.defense]

@@ -53,11 +53,10 @@ def goal_of(word: object, key: str = "goal") -> Goal:
     """The goal by any of its names.
 
     Raises:
-        LeakboardError: an unknown name; the message gives the nearest one and the list.
+        LeakboardError: an unknown name; the message gives the nearest one, or the list.
     """
     found = ALIASES.get(str(word).lower()) if isinstance(word, str) else None
     if found is None:
-        words = ", ".join(GOAL_WORDS.values())
-        near = did_you_mean(str(word), ALIASES)
-        raise LeakboardError(f"{key}: unknown '{word}'. {near} Expected one of {words}")
+        near = did_you_mean(str(word), ALIASES, GOAL_WORDS.values())
+        raise LeakboardError(f"{key}: unknown '{word}'. {near}")
     return found

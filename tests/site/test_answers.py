@@ -104,7 +104,9 @@ def test_the_sentence_says_what_the_budget_buys_and_what_half_costs():
 
 
 def test_settings_that_leak_alike_are_named_together():
-    (question,) = answers(*MILD, *cells("sap-cti", 0.88, 0.80, {"eta": 90.0}))
+    dearer = cells("rapt", 0.875, 0.80, {"eta": 90.0})
+    twin = cells("rapt", 0.90, 0.99, {"eta": None}, undefended=True)
+    (question,) = answers(*MILD, *cells("sap-cti", 0.88, 0.80, {"eta": 90.0}), *dearer, *twin)
     assert re.search(r"20 % \((SAP or SAP-CTI|SAP-CTI or SAP), η = 90\)", sentence_of(question))
 
 
