@@ -131,6 +131,10 @@ Out = Annotated[
 ]
 
 
+RESUMABLE = (["run"], ["tune"])
+"""Commands that continue if they are given again."""
+
+
 def main() -> None:
     """Run the command line. An error that the user can fix ends it with exit code 2.
 
@@ -148,9 +152,8 @@ def main() -> None:
             _check_word(word)
         code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
-            complaints.print(
-                "\nStopped. All finished cells are saved; run the same command again to continue."
-            )
+            saved = " All finished cells are saved; run the same command again to continue."
+            complaints.print(f"\nStopped.{saved if sys.argv[1:2] in RESUMABLE else ''}")
         sys.exit(TERMINATED if code == INTERRUPTED and received else code)
     except LeakboardError as error:
         complaints.print(styled(f"[bold red]Error[/]: {escaped(error)}"), soft_wrap=True)
@@ -160,6 +163,8 @@ def main() -> None:
         complaints.print(styled(f"[bold red]Error[/]: {escaped(message)}"), soft_wrap=True)
         sys.exit(2)
     except Exception as error:
+        if received:  # an import that SIGTERM interrupted may raise anything
+            sys.exit(TERMINATED)
         if hasattr(error, "show"):  # a usage error, with its own wording and exit code
             error.show()
             sys.exit(getattr(error, "exit_code", 2))
@@ -198,7 +203,8 @@ def results_of(*sources: str) -> Results:
     """Records of suites that were run, of folders, or the published ones. Damaged files are reported on stderr."""
     import leakboard
 
-    found = leakboard.load(*sources) if sources else leakboard.published()
+    with complaints.status("reading records"):
+        found = leakboard.load(*sources) if sources else leakboard.published()
     for problem in found.problems:
         complaints.print(styled(f"[yellow]left out[/] {escaped(problem)}"), soft_wrap=True)
     return found

@@ -27,7 +27,7 @@ def export(
         Path | None, typer.Option("--out", "--to", help="The file to write, instead of FILE.")
     ] = None,
     form: Annotated[
-        PaperForm | None,
+        str | None,
         typer.Option("--format", help="latex or markdown: print tables for papers."),
     ] = None,
     goal: Annotated[str | None, Goals] = None,
@@ -44,6 +44,8 @@ def export(
     """
     from leakboard.leaderboards.tables import goal_of
 
+    if file is not None and out is not None:
+        raise LeakboardError(f"give the file once: {file}, or --out {out}")
     file = file or out
     if goal is not None:
         goal_of(goal, "--goal")
@@ -55,10 +57,10 @@ def export(
         )
     results = results_of(source)
     if file is None and form is not None:
-        print(results.paper_tables(form, goal), end="")
+        print(results.paper_tables(form, goal), end="")  # type: ignore[arg-type]
         return
     assert file is not None
-    results.export(file, form, goal)
+    results.export(file, form, goal)  # type: ignore[arg-type]
     is_frame = form is None and file.suffix not in (".tex", ".md")
     console.print(
         f"{len(results.frame())} rows in {file}" if is_frame else str(file), highlight=False
@@ -135,7 +137,9 @@ def plot(
     from leakboard.leaderboards.tables import goal_of
 
     kind, source = what if len(what) == 2 else (KINDS[0], what[0])
-    if len(what) > 2 or kind not in KINDS:
+    if len(what) > 2 or (kind not in KINDS and Path(kind).exists()):
+        raise LeakboardError("plot draws one suite or folder; a kind of figure may precede it")
+    if kind not in KINDS:
         raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, KINDS)}")
     if goal is not None:
         goal_of(goal, "--goal")  # before records are looked for, which may not be there

@@ -102,7 +102,7 @@ def board(
     if papers:
         found = [table for one in map(results_of, sources) for table in papers_tables(one)]
         if not found:
-            raise LeakboardError("none of these suites mirrors a paper")
+            raise LeakboardError("none of these suites repeats a paper's table, as sap-table3 does")
         if form == "json":
             print_json(_plain(found))
         else:
@@ -119,7 +119,7 @@ def board(
     ]
     if not shown:
         raise LeakboardError(
-            "nothing to rank: no attack ran on a defense that is made for such a goal"
+            f"nothing to rank: no attack{f' on {goal}' if goal else ''} ran on a defense that is made for such a goal"
         )
     if form == "json":
         print_json([_ranking(one) for one in shown])
@@ -157,10 +157,13 @@ def choose(
 
     leakboard choose sst2 "texts and labels"
     """
+    from leakboard.leaderboards.tables import check_budget, goals_asked
     from leakboard.leaderboards.tables import choose as chosen
 
     if goal is not None and hide != "inputs":
         sources = [hide, *(sources or ())]  # HIDE is then the first of the records
+    goals_asked(goal or hide)  # before the records are read
+    check_budget(budget)
     found = chosen(results_of(*(sources or ())).table, task, goal or hide, budget, model)
     if form == "json":
         setting, nearest = (one and one.row() for one in (found.setting, found.nearest))
@@ -213,12 +216,14 @@ def findings(
     leakboard findings --into README.md
     """
     from leakboard.bench.records import replacing
-    from leakboard.leaderboards.findings import Writers, bullets, document, fill
+    from leakboard.leaderboards.findings import Writers, bullets, chosen, document, fill
     from leakboard.leaderboards.terminal import findings_text
 
     if form not in FORMS:
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, FORMS)}")
-    text = "" if into is None else document(into)  # before the records are looked through
+    # Before the records are read.
+    chosen([], [] if rule is None else [rule])
+    text = "" if into is None else document(into)
     results = results_of(*(sources or ()))
     found = results.findings(rule)
     if into is not None:

@@ -274,8 +274,12 @@ def run(
 
     engine = Engine(workers, ray, gpu_memory, _shard(shard), attempts)
 
-    if (suite is None) == (record is None):
-        raise LeakboardError("give either a SUITE or --record KEY, not both")
+    if suite is None and record is None:
+        raise LeakboardError(
+            "give a suite, as in `leakboard run smoke` (`leakboard list suites` names them), or --record KEY"
+        )
+    if suite is not None and record is not None:
+        raise LeakboardError(f"--record runs one cell: leave out the suite '{suite}'")
     if record is not None:
         if (
             task

@@ -170,9 +170,9 @@ def _find_method(name_or_file: str) -> type[Method]:
         return registry.load_method(name_or_file)
     cls = registry.find(name_or_file, known)
     if cls is None:
+        near = did_you_mean(name_or_file, known, ["the methods of `leakboard list`"])
         raise LeakboardError(
-            f"unknown method '{name_or_file}'. {did_you_mean(name_or_file, known)} "
-            "Give a file of your own by its path, which ends in .py."
+            f"unknown method '{name_or_file}'. {near} Give a file of your own by its path, which ends in .py."
         )
     return cls
 

@@ -123,4 +123,5 @@ def manifest_of(raw: bytes, what: str) -> Manifest:
 def first_of(error: ValidationError) -> str:
     """The first error, as one line."""
     first = error.errors()[0]
-    return plain(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+    message = first["msg"].removeprefix("Value error, ")
+    return plain(f"{'.'.join(map(str, first['loc']))}: {message}")

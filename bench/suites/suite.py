@@ -302,15 +302,16 @@ def _find(name_or_path: str) -> Path:
     path = place(name_or_path, "suite")
     if path.suffix in (".yaml", ".yml"):
         if not path.exists():
-            near = [str(p) for p in path.parent.glob("*.y*ml")]
-            advice = did_you_mean(name_or_path, near)
+            advice = did_you_mean(path.name, (p.name for p in path.parent.glob("*.y*ml")))
             if path.stem in suite_names():
                 advice = f"The built-in suite is called '{path.stem}'."
             raise LeakboardError(f"{plain(path)}: no such file. {advice}")
         return path
+    if path.is_file():
+        raise LeakboardError(f"{plain(path)}: not a suite. A suite file ends in .yaml")
     if name_or_path not in suite_names():
+        near = did_you_mean(name_or_path, suite_names(), ["the suites of `leakboard list suites`"])
         raise LeakboardError(
-            f"unknown suite '{plain(name_or_path)}'. {did_you_mean(name_or_path, suite_names())} "
-            "Give a file of your own by its path, which ends in .yaml."
+            f"unknown suite '{plain(name_or_path)}'. {near} Give a file of your own by its path, which ends in .yaml."
         )
     return SUITES / f"{name_or_path}.yaml"

@@ -40,6 +40,7 @@ NEEDED |= {
 """Columns of the printed table."""
 Width = float | Literal["column", "text"]
 PAPER_SUFFIXES: dict[str, PaperForm] = {".tex": "latex", ".md": "markdown"}
+TABLE_SUFFIXES = (".csv", ".parquet", ".json")
 
 
 class PlotOptions(TypedDict, total=False):
@@ -179,7 +180,9 @@ class Results(RecordSet):
         """
         from leakboard.leaderboards.findings import chosen, findings
 
-        return chosen(findings(self.table), [] if rule is None else [rule])
+        words = [] if rule is None else [rule]
+        chosen([], words)  # raises for an unknown rule, before all findings are computed
+        return chosen(findings(self.table), words)
 
     @teaches(format="form")
     def export(
@@ -203,8 +206,17 @@ class Results(RecordSet):
             'paper.tex'
         """
         path = Path(path)
-        form = form or PAPER_SUFFIXES.get(path.suffix)
+        named = PAPER_SUFFIXES.get(path.suffix)
+        if form and named != form and path.suffix in (*PAPER_SUFFIXES, *TABLE_SUFFIXES):
+            raise LeakboardError(
+                f"{path}: {path.suffix} is another format than {form}; leave one out"
+            )
+        form = form or named
         if form is None:
+            if goal is not None:
+                raise LeakboardError(
+                    f"goal: only for tables for papers; {path} has a column 'goal'"
+                )
             export(self._table, path)
             return path
         text = self.paper_tables(form, goal)

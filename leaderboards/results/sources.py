@@ -48,12 +48,27 @@ def folder_of(source: str | Path) -> Path:
     """
     if Path(source).is_file() and Path(source).suffix not in SUITE_FILES:
         raise LeakboardError(
-            f"{source} is not a folder of records. Give folders only: {Path(source).parent / '*'}/"
+            f"{source} is not a folder of records, nor a snapshot ({PACKED}). "
+            f"To give folders only: {Path(source).parent / '*'}/"
         )
     folder = Path(source) if Path(source).is_dir() else LOCAL / name_of(source)
     if not folder.is_dir():
-        raise LeakboardError(f"no records in {folder}. Run the suite first: leakboard run {source}")
+        raise LeakboardError(_no_records(str(source), folder))
     return folder
+
+
+def _no_records(source: str, folder: Path) -> str:
+    """What to do if neither a folder nor a suite that was run has this name."""
+    if suite_of(source) is None:
+        if "/" in source:
+            return f"{source}: no such folder"
+        known = [*suite_names(), *(path.name for path in LOCAL.glob("*"))]
+        near = did_you_mean(source, known, ["the suites of `leakboard list suites`"])
+        return f"no folder, no suite and no run in {LOCAL} is called '{source}'. {near}"
+    published = CHECKOUT / folder.name
+    shown = published.relative_to(Path.cwd()) if published.is_relative_to(Path.cwd()) else published
+    also = f". Published records of it: {shown}" if published.is_dir() else ""
+    return f"no records in {folder}. Run the suite first: leakboard run {source}{also}"
 
 
 def folders_of(source: str | Path) -> list[Path]:
@@ -124,7 +139,9 @@ def _read(source: str | Path, entered: bool = False) -> Results:
     stores = [Store(folder) for folder in folders]
     records = [record for store in stores for record in store.read_all(entered)]
     if not records:
-        raise LeakboardError(f"{folders[0]} holds no records. Run the suite first")
+        raise LeakboardError(
+            f"{folders[0]} holds no records, and no folder in it does. `leakboard run` writes records"
+        )
     problems = [problem for store in stores for problem in store.problems]
     return Results.of(records, name, suite_of(source), folders, problems)
 

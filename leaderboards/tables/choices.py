@@ -204,7 +204,8 @@ def choose(
     )
     others = tuple(name for name in by_model if name != used)
     where = f"{task} with {used}" if others else task
-    why = f"{word.capitalize()} of {where}, at most {max_cost:g} {unit}: {why}."
+    most = "1 point" if max_cost == 1 and unit == "points" else f"{max_cost:g} {unit}"
+    why = f"{word.capitalize()} of {where}, at most {most}: {why}."
     found = best.setting, best.value, nearest, front, why, equals, each, best.note, others
     return Choice(task, goal, max_cost, *found)
 

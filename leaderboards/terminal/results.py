@@ -278,7 +278,7 @@ def _audits(
         most = own["epsilon_ceiling"].mean()
         perfect = "" if pd.isna(most) else f"; a perfect attacker would prove {most:.2f}"
         yield (
-            f"audit of {setting.label} by {attack.strip()}: ε ≥ {own['epsilon'].mean():.2f}{perfect}"
+            f"audit of {setting.name} by {attack.strip()}: ε ≥ {own['epsilon'].mean():.2f}{perfect}"
         )
 
 

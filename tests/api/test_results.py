@@ -209,11 +209,12 @@ def test_a_figure_that_cannot_be_drawn_is_told(folders, tmp_path, words, told):
     [
         ((), "folders: give a folder of records"),
         ((3,), "folders: expected the path of a folder or the name of a suite, got 3"),
-        (("nowhere",), "no records in results/local/nowhere. Run the suite first"),
+        (("smoke",), "no records in results/local/smoke. Run the suite first"),
+        (("nowhere",), "no run in results/local is called 'nowhere'"),
         ((".",), "holds no records"),
         (
             ("some/README.md",),
-            r"some/README.md is not a folder of records. Give folders only: some/\*/",
+            r"some/README.md is not a folder of records.* To give folders only: some/\*/",
         ),
     ],
 )

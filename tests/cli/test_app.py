@@ -68,7 +68,21 @@ MISTAKES = {
         "torch has a device 'xpu', Leakboard does not support it: expected cpu, cuda, cuda:N, mps",
     ),
     "no number of a GPU": (["run", "smoke", "--device", "cuda:x"], "expected cpu, cuda, cuda:N"),
-    "records that are not there": (["show", "sap-table3x"], "Run the suite first"),
+    "records that are not there": (["show", "smoke"], "Run the suite first: leakboard run smoke"),
+    "records of no suite": (["show", "sap-table3x"], "Did you mean 'sap-table3'?"),
+    "a folder that is not there": (["show", "runs/mine"], "runs/mine: no such folder"),
+    "a table as a suite": (["plan", "t.csv"], "t.csv: not a suite. A suite file ends in .yaml"),
+    "two files to write": (
+        ["export", "RECORDS", "a.csv", "--out", "b.csv"],
+        "the file once: a.csv",
+    ),
+    "tables of two formats": (
+        ["export", "RECORDS", "a.csv", "--format", "latex"],
+        "another format",
+    ),
+    "a table of one goal": (["export", "RECORDS", "a.csv", "--goal", "inputs"], "only for tables"),
+    "two folders to draw": (["plot", "RECORDS", "RECORDS"], "draws one suite or folder"),
+    "unknown rule": (["findings", "RECORDS", "--rule", "headline"], "Did you mean 'headlines'?"),
     "unknown goal": (["plot", "smoke", "--goal", "lables"], "Did you mean 'labels'?"),
     "unknown parameter": (["plot", "RECORDS", "--against", "etta"], "Did you mean 'eta'?"),
     "unknown attack": (["plot", "RECORDS", "--attack", "eia-n"], "Did you mean 'eia-nn'?"),
@@ -82,6 +96,7 @@ def test_a_mistake_ends_with_code_2_and_says_what_to_do(
     leakboard, records, monkeypatch, tmp_path, mistake
 ):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("text,label\n", "utf-8")
     words, advice = MISTAKES[mistake]
     words = [records if word == "RECORDS" else word for word in words]
     code, _, err = leakboard(*words)

@@ -45,8 +45,8 @@ def test_a_board_ranks_within_a_budget_and_takes_any_name_of_a_goal(leakboard, r
         (("--goal", "imputs"), "Did you mean 'inputs'"),
         (("--budget", -2), "points of utility from 0 to 100"),
         (("--task", "review"), "Did you mean 'reviews'"),
-        (("--goal", "secrets"), "nothing to rank"),
-        (("--papers",), "none of these suites mirrors a paper"),
+        (("--goal", "secrets"), "nothing to rank: no attack on secrets"),
+        (("--papers",), "none of these suites repeats a paper's table"),
     ):
         code, _, err = leakboard("board", records, *words)
         assert code == 2
@@ -125,7 +125,9 @@ def test_a_file_among_folders_of_records_is_told_in_one_sentence(
     (tmp_path / "README.md").write_text("# Records\n", "utf-8")
     code, _, err = leakboard(command, "README.md", *(["table.csv"] if command == "export" else []))
     assert code == 2
-    told = "README.md is not a folder of records. Give folders only: */"
+    told = (
+        "README.md is not a folder of records, nor a snapshot (.parquet). To give folders only: */"
+    )
     assert told in " ".join(err.split())
     assert "leakboard run" not in err
 

@@ -106,6 +106,9 @@ def test_sigterm_stops_a_command_which_then_leaves_the_signal_as_it_was(leakboar
     code, _, err = leakboard("run", "smoke")
     assert code == 143
     assert "All finished cells are saved" in err
+    monkeypatch.setattr(lb, "load", lambda *_: signal.raise_signal(signal.SIGTERM))
+    code, _, err = leakboard("show", "smoke")
+    assert (code, err.strip()) == (143, "Stopped.")
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 
 

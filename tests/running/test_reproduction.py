@@ -75,8 +75,8 @@ def test_the_command_writes_into_a_folder_of_its_own(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["smoke", "--record", "x"], "not both"),
-        ([], "give either a SUITE"),
+        (["smoke", "--record", "x"], "leave out the suite 'smoke'"),
+        ([], "give a suite, as in `leakboard run smoke`"),
         (["--record", "x", "--seeds", "1"], "runs one cell as it was"),
         (["--record", "x"], "no record 'x'"),
     ],

@@ -116,7 +116,9 @@ def test_a_goal_is_taken_by_any_of_its_names(word):
 def test_an_unknown_goal_is_refused_with_the_list():
     with pytest.raises(LeakboardError, match=r"unknown 'lables'\. Did you mean 'labels'\?$"):
         goal_of("lables")
-    with pytest.raises(LeakboardError, match=r"Known: inputs, identity, labels, .*, members, model\.$"):
+    with pytest.raises(
+        LeakboardError, match=r"Known: inputs, identity, labels, .*, members, model\.$"
+    ):
         goal_of("colour")
 
 
