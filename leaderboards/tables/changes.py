@@ -244,8 +244,7 @@ def _of_pair(
 
 
 def _of_setting(kind: Kind, of: Setting) -> Change:
-    label = of.defense if of.label == of.defense else f"{of.defense}, {of.label}"
-    about = (kind, of.task, of.model, of.cut, label)
+    about = (kind, of.task, of.model, of.cut, of.name)
     return Change(*about, "setting", "", None, None, None, (), of.keys)
 
 

@@ -44,8 +44,8 @@ def test_equal_records_have_no_changes_whatever_their_order():
 def test_settings_come_and_go_by_name():
     found = changed(NONE, SAP)
     assert [(one.kind, one.setting, one.what) for one in found] == [
-        ("new", "sap, η = 75", "setting"),
-        ("gone", "none", "setting"),
+        ("new", "SAP, η = 75", "setting"),
+        ("gone", "No protection", "setting"),
     ]
 
 
