@@ -168,7 +168,7 @@ def choose(
     if best.setting is not None:
         helpful = [row for row in helpful if row.cost.value <= max_cost and row.still_learns]
         best = _cheapest_like(best, pareto(helpful))
-        equals = equal_settings(best.setting, helpful)
+        equals = equal_settings(best.setting, helpful) if best.setting else ()
     unit = settings[0].setting.unit if settings else "points"
     nearest = None
     if best.setting is not None:
@@ -204,8 +204,8 @@ def choose(
     )
     others = tuple(name for name in by_model if name != used)
     where = f"{task} with {used}" if others else task
-    most = "1 point" if max_cost == 1 and unit == "points" else f"{max_cost:g} {unit}"
-    why = f"{word.capitalize()} of {where}, at most {most}: {why}."
+    limit = "1 point" if max_cost == 1 and unit == "points" else f"{max_cost:g} {unit}"
+    why = f"{word.capitalize()} of {where}, at most {limit}: {why}."
     found = best.setting, best.value, nearest, front, why, equals, each, best.note, others
     return Choice(task, goal, max_cost, *found)
 
