@@ -307,9 +307,9 @@ def _find(name_or_path: str) -> Path:
                 advice = f"The built-in suite is called '{path.stem}'."
             raise LeakboardError(f"{plain(path)}: no such file. {advice}")
         return path
-    if path.is_file():
-        raise LeakboardError(f"{plain(path)}: not a suite. A suite file ends in .yaml")
     if name_or_path not in suite_names():
+        if path.is_file():
+            raise LeakboardError(f"{plain(path)}: not a suite. A suite file ends in .yaml")
         near = did_you_mean(name_or_path, suite_names(), ["the suites of `leakboard list suites`"])
         raise LeakboardError(
             f"unknown suite '{plain(name_or_path)}'. {near} Give a file of your own by its path, which ends in .yaml."

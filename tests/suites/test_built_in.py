@@ -95,3 +95,9 @@ def test_all_leaves_out_costly_attacks_and_a_suite_may_name_them(read: Read) -> 
     assert {"eia-nn", "aia-mlp", "prior"} <= names
     named = read(head + "[eia-nn, eia-map: {sentences: 100}]").attacks
     assert [attack.name for attack in named] == ["eia-nn", "eia-map"]
+
+
+def test_a_file_in_the_folder_does_not_hide_a_built_in_suite(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "smoke").write_text("notes\n", "utf-8")
+    assert load_suite("smoke").name == "smoke"
