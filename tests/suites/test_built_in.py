@@ -97,6 +97,7 @@ def test_all_leaves_out_costly_attacks_and_a_suite_may_name_them(read: Read) -> 
     assert [attack.name for attack in named] == ["eia-nn", "eia-map"]
 
 
+@pytest.mark.usefixtures("real_methods")
 def test_a_file_in_the_folder_does_not_hide_a_built_in_suite(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "smoke").write_text("notes\n", "utf-8")
