@@ -2,6 +2,7 @@ from .agreement import Outcome as Outcome
 from .agreement import compare_runs as compare_runs
 from .agreement import differing as differing
 from .frame import ALIKE as ALIKE
+from .frame import WRITERS as WRITERS
 from .frame import Row as Row
 from .frame import canonical_json as canonical_json
 from .frame import export as export

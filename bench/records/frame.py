@@ -299,23 +299,13 @@ def export(table: pd.DataFrame, path: Path) -> None:
     Raises:
         LeakboardError: another suffix.
     """
-    write = _writer(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as file:
-        write(table, file)
-
-
-def _writer(path: Path) -> Callable[[pd.DataFrame, Path], object]:
-    writers: dict[str, Callable[[pd.DataFrame, Path], object]] = {
-        ".csv": lambda table, to: table.to_csv(to, index=False),
-        ".parquet": lambda table, to: table.to_parquet(to, index=False),
-        ".json": _write_json,
-    }
-    if path.suffix not in writers:
+    if path.suffix not in WRITERS:
         raise LeakboardError(
             f"{path}: the suffix '{path.suffix}' is unknown; use .csv, .parquet, .json, .tex or .md"
         )
-    return writers[path.suffix]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as file:
+        WRITERS[path.suffix](table, file)
 
 
 def _write_json(table: pd.DataFrame, to: Path) -> None:
@@ -324,6 +314,14 @@ def _write_json(table: pd.DataFrame, to: Path) -> None:
         {name: _plain(value) for name, value in row.items()} for row in table.to_dict("records")
     ]
     to.write_text(json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+
+
+WRITERS: dict[str, Callable[[pd.DataFrame, Path], object]] = {
+    ".csv": lambda table, to: table.to_csv(to, index=False),
+    ".parquet": lambda table, to: table.to_parquet(to, index=False),
+    ".json": _write_json,
+}
+"""Functions that write a frame, by the suffix of the file."""
 
 
 def _plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypedDict, Unpack, get_args, ov
 import pandas as pd
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean, notebook_html, teaches
-from leakboard.bench.records import DataVersion, export, replacing
+from leakboard.bench.records import WRITERS, DataVersion, export, replacing
 from leakboard.leaderboards.tables import (
     GOAL_WORDS,
     STRONGEST,
@@ -40,7 +40,6 @@ NEEDED |= {
 """Columns of the printed table."""
 Width = float | Literal["column", "text"]
 PAPER_SUFFIXES: dict[str, PaperForm] = {".tex": "latex", ".md": "markdown"}
-TABLE_SUFFIXES = (".csv", ".parquet", ".json")
 
 
 class PlotOptions(TypedDict, total=False):
@@ -207,7 +206,7 @@ class Results(RecordSet):
         """
         path = Path(path)
         named = PAPER_SUFFIXES.get(path.suffix)
-        if form and named != form and path.suffix in (*PAPER_SUFFIXES, *TABLE_SUFFIXES):
+        if form and named != form and path.suffix in (*PAPER_SUFFIXES, *WRITERS):
             raise LeakboardError(
                 f"{path}: {path.suffix} is another format than {form}; leave one out"
             )
