@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import typer
 
 from leakboard.bench.cli.app import AttackOption, Goals, Source, app, console, results_of
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 
-PaperForm = Literal["latex", "markdown"]
-PAPER_FORMS = get_args(PaperForm)
+PAPER_FORMS = ("latex", "markdown")
 
 
 @app.command()
@@ -50,7 +49,7 @@ def export(
     if goal is not None:
         goal_of(goal, "--goal")
     if form not in (None, *PAPER_FORMS):
-        raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(str(form), PAPER_FORMS)}")
+        raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, PAPER_FORMS)}")
     if file is None and form is None:
         raise LeakboardError(
             "name a file that ends in .csv, .parquet, .json, .tex or .md, or print with --format latex or markdown"
