@@ -5,8 +5,10 @@ Heavy modules are imported inside the commands, so that --help stays quick.
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -156,7 +158,8 @@ def main() -> None:
             complaints.print(f"\nStopped.{saved if sys.argv[1:2] in RESUMABLE else ''}")
         sys.exit(TERMINATED if code == INTERRUPTED and received else code)
     except LeakboardError as error:
-        complaints.print(styled(f"[bold red]Error[/]: {escaped(error)}"), soft_wrap=True)
+        message = _with_options(str(error), sys.argv[1:])
+        complaints.print(styled(f"[bold red]Error[/]: {escaped(message)}"), soft_wrap=True)
         sys.exit(2)
     except OSError as error:  # a disk that is full, a folder that may not be read, a name too long
         message = f"{plain(error.filename or 'a file')}: {error.strerror or error}"
@@ -171,6 +174,17 @@ def main() -> None:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _with_options(message: str, words: Sequence[str]) -> str:
+    """The message with `--limit:` for `limit:` at the start of a line, for each option among the words."""
+    given = {word.partition("=")[0] for word in words}
+
+    def option(name: re.Match[str]) -> str:
+        dashed = "--" + name[0].replace("_", "-")
+        return dashed if dashed in given else name[0]
+
+    return re.sub(r"^[a-z_]+(?=:)", option, message, flags=re.MULTILINE)
 
 
 def _check_word(word: str) -> None:

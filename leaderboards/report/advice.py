@@ -69,7 +69,7 @@ def table_of(advice: Sequence[Advice]) -> Table | None:
             Cell(format_number(one.cost.value, 1), format_interval(one.cost, 1).partition(" ")[2]),
             Cell(
                 f"{one.metric} {format_number(one.success.value)}",
-                f"{one.attack}; undefended {format_number(one.twin_success.value)}, guessing {format_number(one.baseline)}",
+                f"{one.attack}; undefended {format_number(one.twin_success.value)}, baseline {format_number(one.baseline)}",
             ),
         ]
         for item, one in listed

@@ -50,7 +50,7 @@ def paper_tables(table: ResultsTable, goal: Goal | None = None) -> Iterator[Tabl
     for (of, place), own in sorted(places.items(), key=lambda each: order.index(each[0][0])):
         own.sort(key=lambda one: (not one.is_baseline, one.defense))
         utility, unit = own[0].setting.metric, own[0].setting.unit
-        numbers = (">leakage", f">{unit} lost", f">{utility}", ">success", ">guessing")
+        numbers = (">leakage", f">{unit} lost", f">{utility}", ">success", ">baseline")
         head = columns("defense", "setting", *numbers, "attack")
         title = f"Leakage of {GOAL_WORDS[of]} on {place.title}"
         yield Table(title, head, [_row(one) for one in own], [LEAKAGE_WORDS, measured_words(own)])

@@ -88,7 +88,7 @@ class Choice:
             yield (
                 "attack",
                 f"{row.attack_title}: {row.metric} {format_interval(row.success)}; "
-                f"{format_interval(row.twin_success)} without the defense; guessing {format_number(row.baseline)}",
+                f"{format_interval(row.twin_success)} without the defense; baseline {format_number(row.baseline)}",
             )
             yield "cost", cost_words(row)
             yield (

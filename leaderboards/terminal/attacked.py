@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from leakboard.bench.contracts import Leak
 from leakboard.bench.external import Audit
 from leakboard.leaderboards.rendering import Cell, Table, columns
-from leakboard.leaderboards.tables import count
+from leakboard.leaderboards.tables import GOAL_WORDS, count
 from leakboard.leaderboards.terminal.layout import FIRST, best_first
 
 COLUMNS = columns("attack", "goal", ">success", ">chance", "?reads", "?metric", "?view")
@@ -36,7 +36,7 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
         if everything:
             yield EXPLANATION
     yield from dict.fromkeys(
-        f"{attack}: {guess.goal} of {guess.split}: {len(guess.values)} guesses about {count(len(guess.rows), 'example')}"
+        f"{attack}: {GOAL_WORDS[guess.goal]} of {guess.split}: {len(guess.values)} guesses about {count(len(guess.rows), 'example')}"
         for attack, guess in audit.guesses
     )
     missing = [leak for leak in audit.leaks if leak.status != "ok"]
@@ -44,7 +44,7 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
         missing if everything or not scored else [m for m in missing if m.status != "skipped"]
     )
     yield from dict.fromkeys(
-        f"{leak.status}: {leak.attack.name}, {leak.goal}: {leak.reason}" for leak in shown_reasons
+        f"{leak.status}: {leak.attack.name}, {GOAL_WORDS[leak.goal]}: {leak.reason}" for leak in shown_reasons
     )
     more, unsaid = len(scored) - len(shown), len(missing) - len(shown_reasons)
     if more or unsaid:
@@ -56,7 +56,7 @@ def _row(leak: Leak) -> list[Cell | str]:
     assert success is not None
     return [
         leak.attack.name,
-        " ".join(filter(None, [leak.goal, leak.attribute])),
+        " ".join(filter(None, [GOAL_WORDS[leak.goal], leak.attribute])),
         f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]",
         f"{success.chance:.3f}",
         str(leak.channel or "nothing"),

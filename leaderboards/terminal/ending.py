@@ -51,7 +51,7 @@ def ending(table: Iterable[Result], budget: float = BUDGET) -> list[str]:
             read.append(f"{name}: not certified")
         else:
             read.append(
-                f"{name}: {twin.metric} {format_interval(twin.success)} (guessing {format_number(twin.baseline)}; {twin.attack})"
+                f"{name}: {twin.metric} {format_interval(twin.success)} (baseline {format_number(twin.baseline)}; {twin.attack})"
             )
             sure.append(twin.setting.conditions)
     return [

@@ -21,9 +21,9 @@ FIRST = 10
 
 
 def success_words(row: Result) -> str:
-    """'eia-map: token accuracy 0.53, guessing 0.05'."""
-    success, guessing = format_number(row.success.value), format_number(row.baseline)
-    return f"{row.attack_title}: {row.metric} {success}, guessing {guessing}"
+    """'eia-map: token accuracy 0.53, baseline 0.05'."""
+    success, baseline = format_number(row.success.value), format_number(row.baseline)
+    return f"{row.attack_title}: {row.metric} {success}, baseline {baseline}"
 
 
 def best_first(ranked: Sequence[T], kind: Callable[[T], Hashable]) -> list[T]:

@@ -37,8 +37,8 @@ LEAK = [
     "reason",
 ]
 """Columns that rows of one attack share over seeds."""
-BEST = columns("goal", ">leakage", ">success", ">undefended", ">guessing", "?attack")
-EVERY = columns("attack", ">success", ">guessing", "?metric", "?flags")
+BEST = columns("goal", ">leakage", ">success", ">undefended", ">baseline", "?attack")
+EVERY = columns("attack", ">success", ">baseline", "?metric", "?flags")
 DIGEST = columns("goal", "setting", ">leakage", ">points lost", "?strongest attack")
 UTILITIES = columns("setting", ">utility", ">seeds", "?measure")
 FEW = 3

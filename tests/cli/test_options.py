@@ -80,3 +80,19 @@ def test_a_goal_may_be_an_option_of_choose(leakboard):
 def test_a_natural_mistake_in_python_is_answered_with_the_name(call, advice):
     with pytest.raises(lb.LeakboardError, match=advice):
         call()
+
+
+@pytest.mark.parametrize("words", [("--limit", "0"), ("--limit=0",)])
+def test_an_error_names_the_option_that_was_given(leakboard, words):
+    code, _, printed = leakboard("plan", "smoke", *words)
+    assert code == 2
+    assert printed.startswith("Error: --limit: must be greater")
+
+
+def test_an_error_names_the_key_of_a_file(leakboard, tmp_path):
+    suite = tmp_path / "mine.yaml"
+    suite.write_text("name: mine\ntask: reviews\nlimit: 0\ndefenses: none\n", encoding="utf-8")
+    code, _, printed = leakboard("plan", suite, "--seeds", "0")
+    assert code == 2
+    assert "limit: must be greater" in printed
+    assert "--limit" not in printed

@@ -53,7 +53,7 @@ def test_four_topics_of_a_file_are_run_shown_claimed_and_published(
 
     _, shown, _ = leakboard("show", "records")
     best = leakboard("show", "records")
-    words = ("guessing", "No protection · accuracy", "P³EFT", "Frozen encoder", "DC")
+    words = ("baseline", "No protection · accuracy", "P³EFT", "Frozen encoder", "DC")
     assert all(word in shown for word in words), shown
     assert best[0] == 0
     code, told, _ = leakboard("findings", "records", "--format", "markdown")

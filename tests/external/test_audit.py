@@ -157,7 +157,7 @@ def test_without_truth_there_are_guesses_and_no_scores(leakboard, cells, tmp_pat
         == leak_of(record, "logit-gradient", goal="label").success.value
     )
     assert {g["attack"]["name"] for g in content["guesses"]} >= {"eia-nn", "prior"}
-    assert "skipped: aia-mlp, attribute: it must know a share of the attributes: --truth" in printed
+    assert "skipped: aia-mlp, attributes: it must know a share of the attributes: --truth" in printed
 
 
 def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_path):
@@ -174,12 +174,12 @@ def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_pat
         *words,
     )
     assert code == 0
-    assert "eia-map, inversion: it must know public text" in printed
+    assert "eia-map, inputs: it must know public text" in printed
     assert "--defense" in printed
-    assert "unmix, label: the recorded system does not send activations or gradients" in printed
-    assert "eia-nn, inversion: the truth has no column 'text'" in printed
+    assert "unmix, labels: the recorded system does not send activations or gradients" in printed
+    assert "eia-nn, inputs: the truth has no column 'text'" in printed
     assert (
-        "prior, inversion: it must know public text of the customer's kind: --auxiliary" in printed
+        "prior, inputs: it must know public text of the customer's kind: --auxiliary" in printed
     )
 
 

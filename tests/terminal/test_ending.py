@@ -17,7 +17,7 @@ def told(records):
 def test_three_lines_say_what_is_read_what_helps_and_how_sure():
     read, helps, sure = told(compared())
     assert read == (
-        "What is read: without a defense, inputs: token accuracy 0.99 (guessing 0.05; eia-nn)."
+        "What is read: without a defense, inputs: token accuracy 0.99 (baseline 0.05; eia-nn)."
     )
     assert helps == (
         "What helps: within 3 points, inputs: nothing halves it (least: SAP, η = 110, 91 % for 1.0 of the 40.2 points gained)."
