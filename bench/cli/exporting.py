@@ -138,8 +138,6 @@ def plot(
     kind, source = what if len(what) == 2 else (KINDS[0], what[0])
     if len(what) > 2 or (kind not in KINDS and Path(kind).exists()):
         raise LeakboardError("plot draws one suite or folder; a kind of figure may precede it")
-    if kind not in KINDS:
-        raise LeakboardError(f"KIND: unknown '{kind}'. {did_you_mean(kind, KINDS)}")
     if goal is not None:
         goal_of(goal, "--goal")  # before records are looked for, which may not be there
     request = Request(kind, goal, attack, against, width, title, form or (), style)

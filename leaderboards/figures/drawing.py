@@ -41,6 +41,9 @@ class Request:
         title: title above the figure; by default none, and the caption says what is drawn.
         formats: kinds of files, or several with commas; by default all.
         style: style of matplotlib: a name that it knows, or a file.
+
+    Raises:
+        LeakboardError: a kind, width, kind of file or style that does not exist.
     """
 
     kind: str = FIRST
@@ -51,6 +54,14 @@ class Request:
     title: str = ""
     formats: str | Sequence[str] = ()
     style: str | None = None
+
+    def __post_init__(self) -> None:
+        # Errors of the options come before records are read.
+        if self.kind not in KINDS:
+            raise LeakboardError(
+                f"kind: unknown '{self.kind}'. {did_you_mean(str(self.kind), KINDS)}"
+            )
+        _ = self.inches, self.kinds_of_files, styled(self.style)
 
     @property
     def inches(self) -> float:
@@ -88,12 +99,8 @@ def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
     """Figures of a kind by file name.
 
     Raises:
-        LeakboardError: an unknown option, or nothing to draw.
+        LeakboardError: an unknown goal or attack, or nothing to draw.
     """
-    if request.kind not in KINDS:
-        raise LeakboardError(
-            f"kind: unknown '{request.kind}'. {did_you_mean(str(request.kind), KINDS)}"
-        )
     if not found.records:
         raise LeakboardError(f"nothing to draw: {found.name} holds no records")
     kind = import_module(f"leakboard.leaderboards.figures.kinds.{request.kind}")
@@ -106,7 +113,6 @@ def draw(found: RecordSet, out: Path, request: Request) -> list[Path]:
     Raises:
         LeakboardError: an unknown option, or nothing to draw.
     """
-    styled(request.style)  # an unknown style is refused before anything is computed
     look = request.inches, request.kinds_of_files, request.title, request.style
     drawn = plots(found, request).items()
     return [file for name, plot in drawn for file in save(plot, out / name, *look)]
@@ -118,8 +124,7 @@ def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axe
     Raises:
         LeakboardError: an unknown option, nothing to draw, or several panels for one axes.
     """
-    look = styled(request.style)
-    inches, described = request.inches, list(plots(found, request).values())
+    described = list(plots(found, request).values())
     panels = [panel for plot in described for panel in plot.panels]
     if ax is not None and len(panels) != 1:
         places = dict.fromkeys(panel.title.replace("\n", ", ") for panel in panels if panel.title)
@@ -131,6 +136,8 @@ def draw_axes(found: RecordSet, request: Request, ax: Axes | None = None) -> Axe
         return ax
     import matplotlib.pyplot as plt
 
-    with look:
-        figures = [draw_figure(plot, inches, request.title, plt.figure()) for plot in described]
+    with styled(request.style):
+        figures = [
+            draw_figure(plot, request.inches, request.title, plt.figure()) for plot in described
+        ]
     return figures[0].axes[0]

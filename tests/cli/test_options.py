@@ -96,3 +96,18 @@ def test_an_error_names_the_key_of_a_file(leakboard, tmp_path):
     assert code == 2
     assert "limit: must be greater" in printed
     assert "--limit" not in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (("--width", "0"), "--width: expected inches"),
+        (("--style", "pretty"), "--style: matplotlib has no style"),
+        (("--format", "gif"), "--format: unknown"),
+    ],
+)
+def test_options_of_a_figure_are_checked_before_records(leakboard, monkeypatch, words, start):
+    monkeypatch.setattr(lb, "load", None)
+    code, _, printed = leakboard("plot", SHIPPED / "sap-sst2", *words)
+    assert code == 2
+    assert printed.startswith(f"Error: {start}")
