@@ -44,7 +44,8 @@ def attacked_parts(audit: Audit, everything: bool = True) -> Iterator[Table | st
         missing if everything or not scored else [m for m in missing if m.status != "skipped"]
     )
     yield from dict.fromkeys(
-        f"{leak.status}: {leak.attack.name}, {GOAL_WORDS[leak.goal]}: {leak.reason}" for leak in shown_reasons
+        f"{leak.status}: {leak.attack.name}, {GOAL_WORDS[leak.goal]}: {leak.reason}"
+        for leak in shown_reasons
     )
     more, unsaid = len(scored) - len(shown), len(missing) - len(shown_reasons)
     if more or unsaid:

@@ -157,7 +157,9 @@ def test_without_truth_there_are_guesses_and_no_scores(leakboard, cells, tmp_pat
         == leak_of(record, "logit-gradient", goal="label").success.value
     )
     assert {g["attack"]["name"] for g in content["guesses"]} >= {"eia-nn", "prior"}
-    assert "skipped: aia-mlp, attributes: it must know a share of the attributes: --truth" in printed
+    assert (
+        "skipped: aia-mlp, attributes: it must know a share of the attributes: --truth" in printed
+    )
 
 
 def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_path):
@@ -178,9 +180,7 @@ def test_what_does_not_apply_is_listed_with_its_reason(leakboard, cells, tmp_pat
     assert "--defense" in printed
     assert "unmix, labels: the recorded system does not send activations or gradients" in printed
     assert "eia-nn, inputs: the truth has no column 'text'" in printed
-    assert (
-        "prior, inputs: it must know public text of the customer's kind: --auxiliary" in printed
-    )
+    assert "prior, inputs: it must know public text of the customer's kind: --auxiliary" in printed
 
 
 def test_a_mechanism_is_granted_where_it_is_named(leakboard, cells, tmp_path):
