@@ -89,13 +89,10 @@ def test_an_error_names_the_option_that_was_given(leakboard, words):
     assert printed.startswith("Error: --limit: must be greater")
 
 
-def test_an_error_names_the_key_of_a_file(leakboard, tmp_path):
-    suite = tmp_path / "mine.yaml"
-    suite.write_text("name: mine\ntask: reviews\nlimit: 0\ndefenses: none\n", encoding="utf-8")
-    code, _, printed = leakboard("plan", suite, "--seeds", "0")
+def test_an_error_does_not_name_an_option_that_was_not_given(leakboard):
+    code, _, printed = leakboard("choose", "sst2", "colour")
     assert code == 2
-    assert "limit: must be greater" in printed
-    assert "--limit" not in printed
+    assert printed.startswith("Error: hide: unknown 'colour'")
 
 
 @pytest.mark.parametrize(
