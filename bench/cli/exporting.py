@@ -47,7 +47,7 @@ def export(
         raise LeakboardError(f"give the file once: {file}, or --out {out}")
     file = file or out
     if goal is not None:
-        goal_of(goal, "--goal")
+        goal_of(goal)
     if form not in (None, *PAPER_FORMS):
         raise LeakboardError(f"--format: unknown '{form}'. {did_you_mean(form, PAPER_FORMS)}")
     if file is None and form is None:
@@ -133,13 +133,10 @@ def plot(
     leakboard plot smoke --width column --format pdf
     """
     from leakboard.leaderboards.figures import KINDS, Request, draw
-    from leakboard.leaderboards.tables import goal_of
 
     kind, source = what if len(what) == 2 else (KINDS[0], what[0])
     if len(what) > 2 or (kind not in KINDS and Path(kind).exists()):
         raise LeakboardError("plot draws one suite or folder; a kind of figure may precede it")
-    if goal is not None:
-        goal_of(goal, "--goal")  # before records are looked for, which may not be there
     request = Request(kind, goal, attack, against, width, title, form or (), style)
     for path in draw(results_of(source), out, request):
         console.print(str(path), highlight=False)

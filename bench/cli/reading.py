@@ -97,7 +97,7 @@ def board(
     from leakboard.leaderboards.tables import check_budget, goal_of, rankings, results_under
     from leakboard.leaderboards.terminal import ABOUT, board_table, overview, papers_tables
 
-    only = None if goal is None else goal_of(goal, "--goal")
+    only = None if goal is None else goal_of(goal)
     check_budget(budget)
     if papers:
         found = [table for one in map(results_of, sources) for table in papers_tables(one)]

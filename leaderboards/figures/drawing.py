@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from leakboard.bench.contracts import LeakboardError, did_you_mean
 from leakboard.leaderboards.rendering import Plot, draw_figure, draw_on_axes, save, styled
-from leakboard.leaderboards.tables import STRONGEST, RecordSet
+from leakboard.leaderboards.tables import STRONGEST, RecordSet, goal_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,7 @@ class Request:
         style: style of matplotlib: a name that it knows, or a file.
 
     Raises:
-        LeakboardError: a kind, width, kind of file or style that does not exist.
+        LeakboardError: a kind, goal, width, kind of file or style that does not exist.
     """
 
     kind: str = FIRST
@@ -62,6 +62,8 @@ class Request:
                 f"kind: unknown '{self.kind}'. {did_you_mean(str(self.kind), KINDS)}"
             )
         _ = self.inches, self.kinds_of_files, styled(self.style)
+        if self.goal is not None:
+            goal_of(self.goal)
 
     @property
     def inches(self) -> float:
@@ -99,7 +101,7 @@ def plots(found: RecordSet, request: Request) -> dict[str, Plot]:
     """Figures of a kind by file name.
 
     Raises:
-        LeakboardError: an unknown goal or attack, or nothing to draw.
+        LeakboardError: an unknown attack, or nothing to draw.
     """
     if not found.records:
         raise LeakboardError(f"nothing to draw: {found.name} holds no records")
