@@ -14,11 +14,11 @@ import pandas as pd
 from leakboard.bench.contracts import LeakboardError, did_you_mean, notebook_html, teaches
 from leakboard.bench.records import WRITERS, DataVersion, export, replacing
 from leakboard.leaderboards.tables import (
-    GOAL_WORDS,
     STRONGEST,
     Interval,
     RecordSet,
     display_name,
+    format_goal,
     format_interval,
     format_percent_interval,
     goal_of,
@@ -81,7 +81,7 @@ class Best(pd.DataFrame):
                 "cut": row["cut"],
                 "defense": display_name(row["defense"]),
                 "setting": "" if row["setting"] == row["defense"] else row["setting"],
-                "goal": f"{GOAL_WORDS[goal_of(row['goal'])]} {row['attribute']}".strip(),
+                "goal": format_goal(goal_of(row["goal"]), row["attribute"]),
                 "leakage": format_percent_interval(Interval.of_row(row, "leakage")),
                 "points lost": format_interval(Interval.of_row(row, "cost"), 1),
                 "success": format_interval(Interval.of_row(row, "success")),

@@ -41,6 +41,7 @@ from .defenses import style_of as style_of
 from .defenses import varying_names as varying_names
 from .goals import GOAL_WORDS as GOAL_WORDS
 from .goals import PLAIN_WORDS as PLAIN_WORDS
+from .goals import format_goal as format_goal
 from .goals import goal_of as goal_of
 from .goals import goals_asked as goals_asked
 from .intervals import MISSING as MISSING

@@ -39,6 +39,11 @@ ALIASES: dict[str, Goal] = {
 }
 
 
+def format_goal(goal: Goal, attribute: str | None) -> str:
+    """'inputs', or 'attributes age' for an attribute."""
+    return f"{GOAL_WORDS[goal]} {attribute or ''}".strip()
+
+
 def goals_asked(words: object) -> tuple[Goal, ...]:
     """The goals in a question such as 'labels', or 'texts and labels' for several at once.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from leakboard.bench.contracts import Leak
 from leakboard.bench.external import Audit
 from leakboard.leaderboards.rendering import Cell, Table, columns
-from leakboard.leaderboards.tables import GOAL_WORDS, count
+from leakboard.leaderboards.tables import GOAL_WORDS, count, format_goal
 from leakboard.leaderboards.terminal.layout import FIRST, best_first
 
 COLUMNS = columns("attack", "goal", ">success", ">chance", "?reads", "?metric", "?view")
@@ -57,7 +57,7 @@ def _row(leak: Leak) -> list[Cell | str]:
     assert success is not None
     return [
         leak.attack.name,
-        " ".join(filter(None, [GOAL_WORDS[leak.goal], leak.attribute])),
+        format_goal(leak.goal, leak.attribute),
         f"{success.value:.3f} [{success.low:.3f}, {success.high:.3f}]",
         f"{success.chance:.3f}",
         str(leak.channel or "nothing"),

@@ -17,6 +17,7 @@ from leakboard.leaderboards.tables import (
     ResultsTable,
     Setting,
     count,
+    format_goal,
     format_interval,
     format_number,
     format_parameters,
@@ -219,7 +220,7 @@ def _why_not(row: Result) -> str:
 
 def _best(row: Result) -> list[Cell | str]:
     return [
-        " ".join(filter(None, [GOAL_WORDS[row.goal], row.attribute])),
+        format_goal(row.goal, row.attribute),
         leakage_cell(row.leakage),
         format_interval(row.success),
         format_number(row.twin_success.value),
